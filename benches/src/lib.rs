@@ -1,0 +1,1 @@
+//! Benchmarks of the kernel and of whole refreshes.

@@ -1,0 +1,3 @@
+//! The `deltaic` binary.
+
+fn main() {}

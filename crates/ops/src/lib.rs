@@ -1,0 +1,7 @@
+//! The incremental operators: one folder or file each.
+
+mod operator;
+
+pub use operator::{
+    Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext,
+};

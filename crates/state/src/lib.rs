@@ -1,0 +1,9 @@
+//! Keyed state: group table and arrangement, with snapshots and memory accounting.
+
+mod arrangement;
+mod groups;
+mod slot;
+
+pub use arrangement::{Arrangement, ArrangementSpec, Matches, RowRef, SortKey};
+pub use groups::{GroupSpec, GroupTable};
+pub use slot::{Slot, SlotSpec};

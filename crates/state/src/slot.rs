@@ -1,0 +1,93 @@
+//! A state slot: what an operator keeps between steps and the driver owns.
+
+use deltaic_batch::Result;
+
+use crate::{Arrangement, ArrangementSpec, GroupSpec, GroupTable};
+
+/// Declares a slot.
+#[derive(Debug, Clone)]
+pub enum SlotSpec {
+    /// Accumulators by key.
+    Groups(GroupSpec),
+    /// A multiset of rows by key.
+    Rows(ArrangementSpec),
+}
+
+/// One shard's state of one slot.
+#[derive(Debug)]
+pub enum Slot {
+    /// Accumulators by key.
+    Groups(GroupTable),
+    /// A multiset of rows by key.
+    Rows(Arrangement),
+}
+
+impl Slot {
+    /// Empty state.
+    pub fn try_new(spec: &SlotSpec) -> Result<Self> {
+        Ok(match spec {
+            SlotSpec::Groups(spec) => Self::Groups(GroupTable::try_new(spec)?),
+            SlotSpec::Rows(spec) => Self::Rows(Arrangement::try_new(spec)?),
+        })
+    }
+
+    /// The group table; an internal error when the slot is of another kind.
+    pub fn groups(&mut self) -> Result<&mut GroupTable> {
+        match self {
+            Self::Groups(groups) => Ok(groups),
+            Self::Rows(_) => Err(wrong_kind()),
+        }
+    }
+
+    /// The arrangement; an internal error when the slot is of another kind.
+    pub fn rows(&mut self) -> Result<&mut Arrangement> {
+        match self {
+            Self::Rows(rows) => Ok(rows),
+            Self::Groups(_) => Err(wrong_kind()),
+        }
+    }
+
+    /// True when nothing is held (law *undo*).
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Groups(groups) => groups.is_empty(),
+            Self::Rows(rows) => rows.is_empty(),
+        }
+    }
+
+    /// Bytes held in memory.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Groups(groups) => groups.memory_bytes(),
+            Self::Rows(rows) => rows.memory_bytes(),
+        }
+    }
+
+    /// The whole state as bytes; later changes are relative to it.
+    pub fn write_full(&mut self) -> Result<Vec<u8>> {
+        match self {
+            Self::Groups(groups) => groups.write_full(),
+            Self::Rows(rows) => rows.write_full(),
+        }
+    }
+
+    /// What changed since the last `write_full` or `write_changes`; empty bytes when nothing did.
+    pub fn write_changes(&mut self) -> Result<Vec<u8>> {
+        match self {
+            Self::Groups(groups) => groups.write_changes(),
+            Self::Rows(rows) => rows.write_changes(),
+        }
+    }
+
+    /// State from a full image and the changes after it, in order.
+    pub fn restore(spec: &SlotSpec, full: &[u8], changes: &[&[u8]]) -> Result<Self> {
+        Ok(match spec {
+            SlotSpec::Groups(spec) => Self::Groups(GroupTable::restore(spec, full, changes)?),
+            SlotSpec::Rows(spec) => Self::Rows(Arrangement::restore(spec, full, changes)?),
+        })
+    }
+}
+
+fn wrong_kind() -> deltaic_batch::Error {
+    deltaic_batch::Error::internal("SLOT_KIND", "an operator asked for a slot of another kind")
+}

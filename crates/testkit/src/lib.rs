@@ -1,0 +1,1 @@
+//! Generators, oracles and the law suite (for tests only).

@@ -1,0 +1,1 @@
+//! Laws of every operator and flow, as property tests.

@@ -1,0 +1,1 @@
+//! Integration tests of the workspace: dependency edges, readers, cases, crashes.
