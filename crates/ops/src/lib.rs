@@ -1,8 +1,12 @@
 //! The incremental operators: one folder or file each.
 
+mod aggregate;
+mod distinct;
 mod operator;
 mod scd;
 
+pub use aggregate::{Aggregate, AggregateCall, AggregateFunction, AggregateSpec};
+pub use distinct::Distinct;
 pub use operator::{
     Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext,
 };
