@@ -12,15 +12,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, BooleanArray};
 use arrow::datatypes::SchemaRef;
 use deltaic_batch::{Result, ZBatch};
 use deltaic_state::Slot;
 
 use crate::selection;
-use crate::{
-    Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext,
-};
+use crate::{Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext};
 
 /// Keeps the rows for which a predicate is TRUE.
 #[derive(Debug)]
@@ -74,7 +71,7 @@ impl Operator for Filter {
 mod tests {
     use super::*;
     use crate::ColumnRef;
-    use arrow::array::{Int64Array, RecordBatch};
+    use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch};
     use arrow::datatypes::{DataType, Field, Schema};
 
     fn input() -> ZBatch {

@@ -1,20 +1,29 @@
 //! The incremental operators: one folder or file each.
 
+mod aggregate;
 mod column;
+mod distinct;
 mod filter;
 mod join;
 mod operator;
 mod project;
+mod scd;
 mod selection;
 mod union_all;
 
+pub use aggregate::{Aggregate, AggregateCall, AggregateFunction, AggregateSpec};
 pub use column::ColumnRef;
+pub use distinct::Distinct;
 pub use filter::Filter;
 pub use join::{Join, JoinKind, JoinSpec};
 pub use operator::{
     Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext,
 };
 pub use project::Project;
+pub use scd::{
+    ConflictExample, Conflicts, END_AT, KIND_DELETE, KIND_TRUNCATE, KIND_UPSERT, START_AT,
+    ScdMerge, ScdSpec, ScdType,
+};
 pub use union_all::UnionAll;
 
 use deltaic_batch::{Error, Result, ZBatch};

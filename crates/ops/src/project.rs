@@ -20,9 +20,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_state::Slot;
 
-use crate::{
-    Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext,
-};
+use crate::{Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext};
 
 /// Computes columns.
 #[derive(Debug)]

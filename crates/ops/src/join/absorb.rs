@@ -1,13 +1,12 @@
 //! Absorbing the delta of one side: its pairs, its lone rows, and what it does to the other side's
 //! lone rows.
 
+use arrow::array::new_null_array;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow::array::{new_null_array};
 use arrow::compute::take_arrays;
 use arrow::datatypes::{Field, Schema};
 use deltaic_batch::{Result, ZBatch};
 use deltaic_state::{Arrangement, RowRef};
-use hashbrown::HashMap;
 
 use super::pairs::{Probe, weight_overflow};
 use super::side::{Lone, Side};
@@ -46,7 +45,7 @@ pub(super) fn absorb(
     }
     if join.residual.is_some() {
         own.apply(&side.store(&keyed)?)?;
-        return flip_rows(join, partner, met.gained, other, own, out);
+        return flip_rows(join, partner, &met.gained, other, own, out);
     }
     let key = side.key_of(keyed.rows());
     let before = own.key_weights(&key, join.null_equals_null)?;
@@ -60,14 +59,14 @@ pub(super) fn absorb(
 struct Met {
     /// Per delta row: has it a match? Empty when nobody asks.
     matched: Vec<bool>,
-    /// Rows of the other side, and the weight of matches that the delta brings each. Empty when
-    /// nobody asks.
-    gained: HashMap<RowRef, Gain>,
+    /// Rows of the other side, each once, and what the delta brings it. Empty when nobody asks.
+    gained: Vec<Gain>,
 }
 
 /// A row of the other side that met the delta.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Gain {
+    row: RowRef,
     /// The row's own weight.
     weight: i64,
     /// Sum of the weights of the delta rows that match it.
@@ -97,15 +96,29 @@ fn meet(probe: &Probe<'_>, out: &mut dyn Output) -> Result<Met> {
         }
         if wants_gained {
             for ((&i, &row), &weight) in pairs.probe.iter().zip(&pairs.rows).zip(&pairs.weights) {
-                let gain = met.gained.entry(row).or_default();
-                gain.weight = weight;
-                gain.matches = (gain.matches.checked_add(delta_weights[i as usize]))
-                    .ok_or_else(weight_overflow)?;
+                met.gained.push(Gain { row, weight, matches: delta_weights[i as usize] });
             }
         }
         if emits_pairs { probe.emit(pairs, out) } else { Ok(()) }
     })?;
+    met.gained = sum_by_row(met.gained)?;
     Ok(met)
+}
+
+/// One entry per row, with the sum of its matches; rows whose sum is zero are left out.
+fn sum_by_row(mut gained: Vec<Gain>) -> Result<Vec<Gain>> {
+    gained.sort_unstable_by_key(|gain| gain.row);
+    let mut sums: Vec<Gain> = Vec::new();
+    for gain in gained {
+        match sums.last_mut() {
+            Some(sum) if sum.row == gain.row => {
+                sum.matches = sum.matches.checked_add(gain.matches).ok_or_else(weight_overflow)?;
+            }
+            _ => sums.push(gain),
+        }
+    }
+    sums.retain(|gain| gain.matches != 0);
+    Ok(sums)
 }
 
 /// Emits the delta's own lone rows.
@@ -150,8 +163,7 @@ fn flip_keys(
     if flipped.is_empty() {
         return Ok(());
     }
-    let matches =
-        partner_rows.probe(flipped.rows().columns(), join.null_equals_null)?;
+    let matches = partner_rows.probe(flipped.rows().columns(), join.null_equals_null)?;
     let columns = partner.columns();
     for from in (0..matches.rows.len()).step_by(GATHER_ROWS) {
         let block = from..(from + GATHER_ROWS).min(matches.rows.len());
@@ -185,28 +197,25 @@ fn distinct_keys(key: &[ArrayRef], crossings: &[i64]) -> Result<ZBatch> {
 fn flip_rows(
     join: &Join,
     partner: &Side,
-    gained: HashMap<RowRef, Gain>,
+    gained: &[Gain],
     partner_rows: &Arrangement,
     own: &Arrangement,
     out: &mut dyn Output,
 ) -> Result<()> {
-    let mut met: Vec<(RowRef, Gain)> =
-        gained.into_iter().filter(|(_, gain)| gain.matches != 0).collect();
-    met.sort_unstable_by_key(|(row, _)| *row);
     let all = partner.columns();
-    for block in met.chunks(GATHER_ROWS) {
-        let rows: Vec<RowRef> = block.iter().map(|(row, _)| *row).collect();
+    for block in gained.chunks(GATHER_ROWS) {
+        let rows: Vec<RowRef> = block.iter().map(|gain| gain.row).collect();
         let columns = partner_rows.gather(&rows, &all)?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let batch = RecordBatch::try_new_with_options(partner.schema.clone(), columns, &options)?;
         let delta = ZBatch::inserts(batch);
         let after = Probe { join, side: partner, delta: &delta, other: own }.match_weights()?;
         let before: Vec<i64> = (after.iter().zip(block))
-            .map(|(&after, (_, gain))| after.checked_sub(gain.matches))
+            .map(|(&after, gain)| after.checked_sub(gain.matches))
             .collect::<Option<_>>()
             .ok_or_else(weight_overflow)?;
         let weights = (crossings(&before, &after).iter().zip(block))
-            .map(|(&crossing, (_, gain))| gain.weight.checked_mul(crossing * sign(partner.lone)))
+            .map(|(&crossing, gain)| gain.weight.checked_mul(crossing * sign(partner.lone)))
             .collect::<Option<Vec<i64>>>()
             .ok_or_else(weight_overflow)?;
         let flips: BooleanArray = weights.iter().map(|&w| Some(w != 0)).collect();
@@ -236,8 +245,7 @@ impl Join {
         }
         if self.kind.emits_pairs() {
             let fields = self.other(side).schema.fields();
-            let padding =
-                fields.iter().map(|f| new_null_array(f.data_type(), weights.len()));
+            let padding = fields.iter().map(|f| new_null_array(f.data_type(), weights.len()));
             columns = if side.is_left {
                 columns.into_iter().chain(padding).collect()
             } else {
@@ -255,8 +263,7 @@ impl Join {
         out: &mut dyn Output,
     ) -> Result<()> {
         let options = RecordBatchOptions::new().with_row_count(Some(weights.len()));
-        let rows =
-            RecordBatch::try_new_with_options(self.spec.output.clone(), columns, &options)?;
+        let rows = RecordBatch::try_new_with_options(self.spec.output.clone(), columns, &options)?;
         out.push(ZBatch::try_new(rows, weights)?)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::{FilterBuilder, take_arrays};
 use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_state::{Arrangement, Matches, RowRef};
@@ -46,10 +46,7 @@ pub(super) struct Pairs {
 
 impl Probe<'_> {
     /// Hands all matching pairs to `visit`, block by block.
-    pub(super) fn for_each_block(
-        &self,
-        mut visit: impl FnMut(&Pairs) -> Result<()>,
-    ) -> Result<()> {
+    pub(super) fn for_each_block(&self, mut visit: impl FnMut(&Pairs) -> Result<()>) -> Result<()> {
         let rows = self.delta.num_rows();
         let (mut start, mut length) =
             (0, if self.side.key.is_empty() { 1 } else { FIRST_PROBE_ROWS });
@@ -149,8 +146,7 @@ impl Pairs {
             keep.values().set_indices().map(|i| values[i]).collect()
         }
         let filter = FilterBuilder::new(keep).optimize().build();
-        let columns =
-            self.columns.iter().map(|c| filter.filter(c)).collect::<Result<_, _>>()?;
+        let columns = self.columns.iter().map(|c| filter.filter(c)).collect::<Result<_, _>>()?;
         Ok(Self {
             probe: select(&self.probe, keep),
             rows: select(&self.rows, keep),

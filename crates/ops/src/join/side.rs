@@ -93,11 +93,8 @@ impl Side {
 
     /// The side's input.
     pub(super) fn input(&self) -> InputSpec {
-        let exchange = if self.key.is_empty() {
-            Exchange::Single
-        } else {
-            Exchange::ByKey(self.key.clone())
-        };
+        let exchange =
+            if self.key.is_empty() { Exchange::Single } else { Exchange::ByKey(self.key.clone()) };
         InputSpec { schema: self.schema.clone(), exchange }
     }
 
