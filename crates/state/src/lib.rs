@@ -1,6 +1,7 @@
 //! Keyed state: group table and arrangement, with snapshots and memory accounting.
 
 mod arrangement;
+pub mod frame;
 mod groups;
 mod slot;
 
