@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use deltaic_batch::{Error, Result, ZBatch};
+use deltaic_batch::{Error, Result, ZBatch, canonicalize};
 use deltaic_state::Slot;
 
 use crate::{Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext};
@@ -67,7 +67,7 @@ impl Project {
             if values.len() != rows.num_rows() {
                 return Err(crate::evaluated_length(values.len(), rows.num_rows()));
             }
-            arrays.push(values);
+            arrays.push(canonicalize(&values));
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
         Ok(RecordBatch::try_new_with_options(self.spec.output.clone(), arrays, &options)?)
