@@ -1,0 +1,63 @@
+//! What an aggregate is asked to compute: keys and calls.
+
+use arrow::datatypes::{Field, SchemaRef};
+
+/// Declares an [`crate::Aggregate`].
+#[derive(Debug, Clone)]
+pub struct AggregateSpec {
+    /// Schema of the input rows.
+    pub input: SchemaRef,
+    /// Input columns to group by; none means one row over all of the input, always.
+    pub keys: Vec<usize>,
+    /// One output column each, after the key columns.
+    pub calls: Vec<AggregateCall>,
+}
+
+/// One aggregate function call.
+#[derive(Debug, Clone)]
+pub struct AggregateCall {
+    /// The function.
+    pub function: AggregateFunction,
+    /// Count each different value of a group once (`COUNT(DISTINCT x)`, `SUM(DISTINCT x)`, …).
+    pub distinct: bool,
+    /// Its argument, a column of the input; `None` for [`AggregateFunction::CountStar`] alone.
+    pub input: Option<usize>,
+    /// A boolean column of the input: only rows where it is TRUE count.
+    pub filter: Option<usize>,
+    /// The output column. Its type decides how the result is represented.
+    pub output: Field,
+}
+
+/// The functions with an incremental form of their own.
+///
+/// Input and output types:
+///
+/// | function | input | output |
+/// |---|---|---|
+/// | `CountStar`, `Count` | none, anything | Int64 (or UInt64) |
+/// | `Sum` | integers | Int64, UInt64, Decimal128 |
+/// | `Sum` | Float16, Float32, Float64 | Float64 |
+/// | `Sum` | Decimal32, Decimal64, Decimal128 | any of these, of the same scale |
+/// | `Avg` | integers, floats | Float64 |
+/// | `Avg` | Decimal32, Decimal64, Decimal128 | any of these, scale not below the input's |
+/// | `Min`, `Max` | anything with an order | the input's type |
+/// | `BoolAnd`, `BoolOr` | Boolean | Boolean |
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AggregateFunction {
+    /// `COUNT(*)`.
+    CountStar,
+    /// `COUNT(x)`: values that are not NULL.
+    Count,
+    /// `SUM(x)`.
+    Sum,
+    /// `AVG(x)`.
+    Avg,
+    /// `MIN(x)`.
+    Min,
+    /// `MAX(x)`.
+    Max,
+    /// `BOOL_AND(x)`.
+    BoolAnd,
+    /// `BOOL_OR(x)`.
+    BoolOr,
+}
