@@ -3,8 +3,19 @@
 //! A batch that is a change is a *delta*: weight +1 inserts a row, −1 deletes one copy of it, an
 //! update is both. All other crates speak in these batches.
 
+mod canonical;
+mod consolidate;
 mod error;
+mod hash;
+mod mix;
+mod partition;
+mod rows;
+mod text;
 mod zbatch;
 
+pub use canonical::canonicalize;
 pub use error::{Error, ErrorClass, Location, Result};
+pub use hash::{hash_columns, hash128_rows};
+pub use partition::shard_of;
+pub use rows::RowEncoder;
 pub use zbatch::ZBatch;

@@ -119,12 +119,15 @@ impl ZBatch {
         }
     }
 
-    /// The rows at `indices` (with their weights).
+    /// The rows at `indices`, which hold no NULL, with their weights.
     pub fn take(&self, indices: &arrow::array::UInt32Array) -> Result<Self> {
-        let rows = arrow::compute::take_record_batch(&self.rows, indices)?;
+        debug_assert_eq!(indices.null_count(), 0);
+        let columns = arrow::compute::take_arrays(self.rows.columns(), indices, None)?;
+        // Rows without columns need their number told.
+        let options = RecordBatchOptions::new().with_row_count(Some(indices.len()));
+        let rows = RecordBatch::try_new_with_options(self.schema(), columns, &options)?;
         let weights: Vec<i64> =
             indices.values().iter().map(|&i| self.weights[i as usize]).collect();
-        debug_assert_eq!(indices.null_count(), 0);
         Self::try_new(rows, weights)
     }
 }
