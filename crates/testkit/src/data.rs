@@ -114,7 +114,7 @@ fn draw_value(tape: &mut Tape<'_>, column: Column) -> Value {
 }
 
 /// A constant that occurs in a column of this kind.
-pub fn constant_of(tape: &mut Tape<'_>, column: Column) -> Value {
+pub(crate) fn constant_of(tape: &mut Tape<'_>, column: Column) -> Value {
     let value = match column.kind {
         Kind::Float => Value::Float(tape.pick(&[0.0, 0.5, 3.0])),
         Kind::Date => Value::Date(tape.pick(&[19_000, 0])),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use deltaic_batch::canonicalize;
 use deltaic_plan::{Session, Source, SourceTable, Sources};
 
 use crate::{Bag, add_row, batch_rows, table_names, table_schema};
@@ -28,12 +27,10 @@ pub fn run_in_datafusion(
     let mut batches = BTreeMap::new();
     for (name, bag) in tables {
         // Copies of a row become rows of their own.
-        let rows: Vec<_> = bag
-            .iter()
-            .flat_map(|(row, n)| (0..*n).map(move |_| (row.clone(), 1)))
-            .collect();
+        let rows: Vec<_> =
+            bag.iter().flat_map(|(row, n)| (0..*n).map(move |_| (row.clone(), 1))).collect();
         let delta = crate::to_delta(&table_schema(name), &rows)?;
-        let delta = canonicalize(&delta).map_err(|e| e.to_string())?;
+        let delta = delta.canonical().map_err(|e| e.to_string())?;
         batches.insert(name.clone(), vec![delta.rows().clone()]);
     }
     let (_, result) =

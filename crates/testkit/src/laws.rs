@@ -186,7 +186,8 @@ impl Subject<'_> {
         let mut single = Vec::new();
         for epoch in epochs {
             for (name, delta) in consolidated(epoch)? {
-                single.extend((0..delta.num_rows()).map(|i| vec![(name.clone(), delta.slice(i, 1))]));
+                single
+                    .extend((0..delta.num_rows()).map(|i| vec![(name.clone(), delta.slice(i, 1))]));
             }
         }
         let table = self.table(&mut self.circuit(2)?, &single)?;
@@ -205,7 +206,8 @@ impl Subject<'_> {
     }
 
     fn restart(&self, epochs: &[Epoch], seed: u64) -> Result<(), String> {
-        let (mut low, mut high) = (usize::from((seed & 0xff) as u8), usize::from((seed >> 8) as u8));
+        let (mut low, mut high) =
+            (usize::from((seed & 0xff) as u8), usize::from((seed >> 8) as u8));
         low %= epochs.len() + 1;
         high = low + high % (epochs.len() - low + 1);
         let mut circuit = self.circuit(2)?;
@@ -324,6 +326,7 @@ fn same(got: &Bag, expected: &Bag) -> Result<(), String> {
 
 fn show(bag: &Bag) -> String {
     let rows: Vec<String> = bag.iter().take(8).map(|(row, n)| format!("{n:+} × {row:?}")).collect();
-    let more = if bag.len() > rows.len() { format!(" … {} rows", bag.len()) } else { String::new() };
+    let more =
+        if bag.len() > rows.len() { format!(" … {} rows", bag.len()) } else { String::new() };
     format!("{{ {}{more} }}", rows.join(", "))
 }

@@ -219,7 +219,7 @@ pub fn bag_to_delta(schema: &SchemaRef, bag: &Bag) -> Result<ZBatch, String> {
 }
 
 /// The types that [`to_delta`] can make.
-fn to_column(data_type: &DataType, values: &[&Value]) -> Result<ArrayRef, String> {
+pub(crate) fn to_column(data_type: &DataType, values: &[&Value]) -> Result<ArrayRef, String> {
     let misfit = |value: &Value| format!("{value:?} is no {data_type}");
     macro_rules! typed {
         ($array:ty, $value:ident => $($pattern:pat => $convert:expr),+) => {{
@@ -249,7 +249,8 @@ fn to_column(data_type: &DataType, values: &[&Value]) -> Result<ArrayRef, String
             typed!(TimestampMicrosecondArray, v => Value::Timestamp(t) => Some(*t))
         }
         DataType::Decimal128(precision, scale) => {
-            let column = typed!(Decimal128Array, v => Value::Decimal(d, s) => (s == scale).then_some(*d));
+            let column =
+                typed!(Decimal128Array, v => Value::Decimal(d, s) => (s == scale).then_some(*d));
             let column = column.as_primitive::<Decimal128Type>().clone();
             let column = column.with_precision_and_scale(*precision, *scale);
             Arc::new(column.map_err(|e| e.to_string())?)

@@ -75,6 +75,12 @@ impl ScdMerge {
         Ok(Self { spec, scd, layout, conflicts: Mutex::default() })
     }
 
+    /// Checks events as a step does, without applying them: an error of a step leaves the state
+    /// unusable, one found here does not.
+    pub fn validate(&self, events: &ZBatch) -> Result<()> {
+        Incoming::try_new(&self.scd, &self.layout, events).map(|_| ())
+    }
+
     /// Takes the conflicts met since the last call, over all shards. Call it after each step. It
     /// counts events as they arrive: one that is delivered again counts again, and one that meets
     /// nothing but events which no longer matter is not seen.

@@ -9,37 +9,63 @@ use crate::{Tape, Value};
 /// Columns a query may have; more are projected away.
 const WIDTH_MAX: usize = 10;
 
-/// A query over the tables of [`crate::draw_epochs`], at most `depth` operators deep on each path.
-/// With `hybrid`, operators that have no incremental form may occur.
-pub fn draw_query(tape: &mut Tape<'_>, depth: usize, hybrid: bool) -> Query {
-    draw(tape, depth, hybrid).0
+/// The query at the root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Root {
+    /// Whatever is drawn.
+    Any,
+    /// A filter.
+    Filter,
+    /// A projection.
+    Project,
+    /// A set operation.
+    Set,
+    /// A join.
+    Join,
+    /// Groups and aggregates.
+    Group,
+    /// DISTINCT.
+    Distinct,
+}
+
+/// A query over the tables of [`crate::draw_epochs`], at most `depth` (1 or more) operators deep on
+/// each path. With `planned`, also what only the planner can turn into a circuit: `NOT IN`, and
+/// operators that have no incremental form.
+pub fn draw_query(tape: &mut Tape<'_>, root: Root, depth: usize, planned: bool) -> Query {
+    match root {
+        Root::Any => draw(tape, depth, planned),
+        Root::Filter => filter(tape, depth, planned),
+        Root::Project => project(tape, depth, planned),
+        Root::Set => set(tape, depth, planned),
+        Root::Join => join(tape, depth, planned),
+        Root::Group => group(tape, depth, planned),
+        Root::Distinct => distinct(tape, depth, planned),
+    }
+    .0
 }
 
 type Drawn = (Query, Vec<Column>);
 
-fn draw(tape: &mut Tape<'_>, depth: usize, hybrid: bool) -> Drawn {
+fn draw(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
     if depth == 0 {
         return table(tape);
     }
-    match tape.choose(if hybrid { 14 } else { 12 }) {
+    match tape.choose(if planned { 14 } else { 12 }) {
         0 => table(tape),
-        1 | 2 => filter(tape, depth, hybrid),
-        3 | 4 => project(tape, depth, hybrid),
-        5 => set(tape, depth, hybrid),
-        6..=8 => join(tape, depth, hybrid),
-        9 | 10 => group(tape, depth, hybrid),
-        11 => {
-            let (input, columns) = draw(tape, depth - 1, hybrid);
-            (Query::Distinct(Box::new(input)), columns)
-        }
+        1 | 2 => filter(tape, depth, planned),
+        3 | 4 => project(tape, depth, planned),
+        5 => set(tape, depth, planned),
+        6..=8 => join(tape, depth, planned),
+        9 | 10 => group(tape, depth, planned),
+        11 => distinct(tape, depth, planned),
         12 => {
-            let (input, mut columns) = draw(tape, depth - 1, hybrid);
+            let (input, mut columns) = draw(tape, depth - 1, planned);
             let key = tape.choose(columns.len());
             columns.push(Column { kind: Kind::Int, summable: true });
             (Query::RowNumber(Box::new(input), key), columns)
         }
         _ => {
-            let (input, columns) = draw(tape, depth - 1, hybrid);
+            let (input, columns) = draw(tape, depth - 1, planned);
             (Query::Limit(Box::new(input), 1 + tape.choose(5)), columns)
         }
     }
@@ -52,8 +78,13 @@ fn table(tape: &mut Tape<'_>) -> Drawn {
     (Query::Table(name.to_owned(), names), columns.iter().map(|(_, column)| *column).collect())
 }
 
-fn filter(tape: &mut Tape<'_>, depth: usize, hybrid: bool) -> Drawn {
-    let (input, columns) = draw(tape, depth - 1, hybrid);
+fn distinct(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
+    let (input, columns) = draw(tape, depth - 1, planned);
+    (Query::Distinct(Box::new(input)), columns)
+}
+
+fn filter(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
+    let (input, columns) = draw(tape, depth - 1, planned);
     let condition = predicate(tape, &columns, 2);
     (Query::Filter(Box::new(input), condition), columns)
 }
@@ -79,8 +110,8 @@ fn predicate(tape: &mut Tape<'_>, columns: &[Column], depth: usize) -> Predicate
     }
 }
 
-fn project(tape: &mut Tape<'_>, depth: usize, hybrid: bool) -> Drawn {
-    let (input, columns) = draw(tape, depth - 1, hybrid);
+fn project(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
+    let (input, columns) = draw(tape, depth - 1, planned);
     let width = 1 + tape.choose(columns.len().min(5));
     let (expressions, out) = (0..width).map(|_| expression(tape, &columns)).unzip();
     (Query::Project(Box::new(input), expressions), out)
@@ -106,7 +137,7 @@ fn expression(tape: &mut Tape<'_>, columns: &[Column]) -> (Expr, Column) {
     }
 }
 
-fn set(tape: &mut Tape<'_>, depth: usize, hybrid: bool) -> Drawn {
+fn set(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
     let operation = tape.pick(&[
         SetOperation::UnionAll,
         SetOperation::UnionAll,
@@ -114,8 +145,8 @@ fn set(tape: &mut Tape<'_>, depth: usize, hybrid: bool) -> Drawn {
         SetOperation::Intersect,
         SetOperation::Except,
     ]);
-    let left = draw(tape, depth - 1, hybrid);
-    let right = draw(tape, depth - 1, hybrid);
+    let left = draw(tape, depth - 1, planned);
+    let right = draw(tape, depth - 1, planned);
     // Both sides by columns of kinds that both have; a constant when there are none.
     let mut pairs = Vec::new();
     let mut used = vec![false; right.1.len()];
@@ -141,13 +172,12 @@ fn set(tape: &mut Tape<'_>, depth: usize, hybrid: bool) -> Drawn {
     };
     let l = side(left.0, pairs.iter().map(|&(l, _)| l).collect());
     let r = side(right.0, pairs.iter().map(|&(_, r)| r).collect());
-    let out =
-        if out.is_empty() { vec![Column { kind: Kind::Int, summable: true }] } else { out };
+    let out = if out.is_empty() { vec![Column { kind: Kind::Int, summable: true }] } else { out };
     (Query::Set(operation, l, r), out)
 }
 
-fn join(tape: &mut Tape<'_>, depth: usize, hybrid: bool) -> Drawn {
-    let kind = tape.pick(&[
+fn join(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
+    let kinds = [
         JoinKind::Inner,
         JoinKind::Inner,
         JoinKind::Left,
@@ -156,9 +186,10 @@ fn join(tape: &mut Tape<'_>, depth: usize, hybrid: bool) -> Drawn {
         JoinKind::Right,
         JoinKind::Full,
         JoinKind::NotIn,
-    ]);
-    let (left, left_columns) = draw(tape, depth - 1, hybrid);
-    let (right, right_columns) = draw(tape, depth - 1, hybrid);
+    ];
+    let kind = tape.pick(if planned { &kinds } else { &kinds[..7] });
+    let (left, left_columns) = draw(tape, depth - 1, planned);
+    let (right, right_columns) = draw(tape, depth - 1, planned);
     let pairs: Vec<(usize, usize)> = (0..left_columns.len())
         .flat_map(|l| (0..right_columns.len()).map(move |r| (l, r)))
         .filter(|&(l, r)| left_columns[l].kind == right_columns[r].kind)
@@ -180,8 +211,8 @@ fn join(tape: &mut Tape<'_>, depth: usize, hybrid: bool) -> Drawn {
     (Query::Project(Box::new(query), list), kept.map(|c| columns[c]).collect())
 }
 
-fn group(tape: &mut Tape<'_>, depth: usize, hybrid: bool) -> Drawn {
-    let (input, columns) = draw(tape, depth - 1, hybrid);
+fn group(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
+    let (input, columns) = draw(tape, depth - 1, planned);
     let mut keys: Vec<usize> = (0..tape.choose(3)).map(|_| tape.choose(columns.len())).collect();
     keys.sort_unstable();
     keys.dedup();

@@ -165,7 +165,9 @@ fn sum<'a>(values: impl Iterator<Item = (&'a Value, i64)>) -> Value {
             (Value::Null, Value::Int(v)) => Value::Int(v * i128::from(n)),
             (Value::Int(t), Value::Int(v)) => Value::Int(t + v * i128::from(n)),
             (Value::Null, Value::Decimal(v, s)) => Value::Decimal(v * i128::from(n), *s),
-            (Value::Decimal(t, s), Value::Decimal(v, _)) => Value::Decimal(t + v * i128::from(n), s),
+            (Value::Decimal(t, s), Value::Decimal(v, _)) => {
+                Value::Decimal(t + v * i128::from(n), s)
+            }
             (Value::Null, Value::Float(v)) => Value::Float(v * times(n)),
             (Value::Float(t), Value::Float(v)) => Value::Float(t + v * times(n)),
             (total, _) => total,
@@ -189,7 +191,8 @@ fn times(n: i64) -> f64 {
 }
 
 impl Expr {
-    fn eval(&self, row: &Row) -> Value {
+    /// The value for a row.
+    pub fn eval(&self, row: &Row) -> Value {
         match self {
             Self::Column(c) => row[*c].clone(),
             Self::Constant(value) => value.clone(),
@@ -211,7 +214,8 @@ impl Expr {
 }
 
 impl Predicate {
-    fn eval(&self, row: &Row) -> Option<bool> {
+    /// TRUE, FALSE or (`None`) unknown for a row.
+    pub fn eval(&self, row: &Row) -> Option<bool> {
         match self {
             Self::Constant(c, compare, value) => compare.eval(&row[*c], value),
             Self::Columns(a, compare, b) => compare.eval(&row[*a], &row[*b]),

@@ -4,7 +4,7 @@ mod draw;
 mod eval;
 mod print;
 
-pub use draw::draw_query;
+pub use draw::{Root, draw_query};
 
 use crate::Value;
 
