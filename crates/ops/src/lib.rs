@@ -1,16 +1,42 @@
 //! The incremental operators: one folder or file each.
 
 mod aggregate;
+mod column;
 mod distinct;
+mod filter;
+mod join;
+mod multiplicity;
 mod operator;
+mod project;
 mod scd;
+mod selection;
+mod union_all;
 
 pub use aggregate::{Aggregate, AggregateCall, AggregateFunction, AggregateSpec};
+pub use column::ColumnRef;
 pub use distinct::Distinct;
+pub use filter::Filter;
+pub use join::{Join, JoinKind, JoinSpec};
 pub use operator::{
     Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext,
 };
+pub use project::Project;
 pub use scd::{
     ConflictExample, Conflicts, END_AT, KIND_DELETE, KIND_TRUNCATE, KIND_UPSERT, START_AT,
     ScdMerge, ScdSpec, ScdType,
 };
+pub use union_all::UnionAll;
+
+use deltaic_batch::{Error, Result, ZBatch};
+
+/// The delta of input `i`; an internal error when the driver gave fewer.
+pub(crate) fn input(inputs: &[ZBatch], i: usize) -> Result<&ZBatch> {
+    inputs.get(i).ok_or_else(|| {
+        Error::internal("INPUT_COUNT", format!("input {i} of {} was not given", inputs.len()))
+    })
+}
+
+/// An expression returned another number of values than rows.
+pub(crate) fn evaluated_length(values: usize, rows: usize) -> Error {
+    Error::internal("EVALUATED_LENGTH", format!("{values} values for {rows} rows"))
+}

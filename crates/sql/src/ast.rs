@@ -1,4 +1,4 @@
-//! What a file of pipeline SQL says (skeleton of the types; the parser fills them).
+//! What a file of pipeline SQL says.
 
 use std::collections::BTreeMap;
 
@@ -49,6 +49,16 @@ pub enum TableRef {
         /// Last version; newest when `None`.
         to: Option<i64>,
     },
+    /// An external table or files by path: ``parquet.`/path` ``, ``delta.`/path` ``,
+    /// ``csv.`/path` ``, ``json.`/path` ``.
+    External {
+        /// `parquet`, `delta`, `csv` or `json`.
+        format: String,
+        /// The path.
+        path: String,
+        /// Its place.
+        span: Span,
+    },
 }
 
 /// Arguments of `read_files`: the path and named options as text.
@@ -76,6 +86,36 @@ pub struct QuerySource {
     pub span: Span,
 }
 
+/// A construct that needs every row of what it reads, so that it has no place over a stream
+/// without bound: an aggregate, `DISTINCT`, `LIMIT`, a window, a set operation without `ALL`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unbounded {
+    /// What it is, as a noun phrase for messages.
+    pub what: String,
+    /// Placeholders of the sources that it sees (see [`QuerySource::placeholder`]).
+    pub over: Vec<String>,
+    /// Its place.
+    pub span: Span,
+}
+
+/// A join and what each side reads, for the rules of streaming joins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinedSources {
+    /// Its sides, in order.
+    pub sides: Vec<JoinSide>,
+    /// Its place.
+    pub span: Span,
+}
+
+/// One side of a join.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinSide {
+    /// Placeholders of the sources that it reads.
+    pub over: Vec<String>,
+    /// Its rows without a match are kept (outer and anti joins).
+    pub kept: bool,
+}
+
 /// A query, rewritten for the planner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
@@ -87,8 +127,78 @@ pub struct Query {
     pub text: String,
     /// What it reads, CTE names excluded, each place once.
     pub sources: Vec<QuerySource>,
+    /// Constructs that need all rows of what they read, in order of their places.
+    pub unbounded: Vec<Unbounded>,
+    /// Its joins, inner ones first.
+    pub joins: Vec<JoinedSources>,
     /// Place of the query.
     pub span: Span,
+    /// Where `text` differs from `original`.
+    pub(crate) edits: Vec<Edit>,
+}
+
+/// A piece of [`Query::original`] and what stands for it in [`Query::text`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Edit {
+    /// First byte in the original.
+    pub(crate) original_start: usize,
+    /// Byte after the last in the original.
+    pub(crate) original_end: usize,
+    /// First byte in the text.
+    pub(crate) text_start: usize,
+    /// Byte after the last in the text.
+    pub(crate) text_end: usize,
+}
+
+impl Query {
+    /// The place in the file of a place in [`Query::text`] (1-based line and column, in
+    /// characters), for messages of the planner. A place inside a replaced piece is its start.
+    pub fn locate(&self, line: u64, column: u64) -> Span {
+        let offset = self.original_offset(byte_of(&self.text, line, column));
+        let before = &self.original[..offset];
+        let breaks = before.bytes().filter(|b| *b == b'\n').count() as u64;
+        let tail = before.rsplit('\n').next().unwrap_or_default();
+        let chars = tail.chars().count() as u64;
+        let first_column = if breaks == 0 { self.span.column } else { 1 };
+        Span {
+            start: self.span.start + offset,
+            end: self.span.start + offset,
+            line: self.span.line + breaks,
+            column: first_column + chars,
+        }
+    }
+
+    /// Byte of the original for a byte of the text.
+    fn original_offset(&self, text_offset: usize) -> usize {
+        let (mut text_at, mut original_at) = (0, 0);
+        for edit in &self.edits {
+            if text_offset < edit.text_start {
+                break;
+            }
+            if text_offset < edit.text_end {
+                return edit.original_start;
+            }
+            (text_at, original_at) = (edit.text_end, edit.original_end);
+        }
+        let offset = (original_at + (text_offset - text_at)).min(self.original.len());
+        (0..=offset).rev().find(|o| self.original.is_char_boundary(*o)).unwrap_or(0)
+    }
+}
+
+/// Byte of a 1-based line and column; the end of the text if there is no such place.
+fn byte_of(text: &str, line: u64, column: u64) -> usize {
+    let (mut at_line, mut at_column) = (1, 1);
+    for (offset, c) in text.char_indices() {
+        if at_line > line || (at_line == line && at_column >= column) {
+            return offset;
+        }
+        if c == '\n' {
+            (at_line, at_column) = (at_line + 1, 1);
+        } else {
+            at_column += 1;
+        }
+    }
+    text.len()
 }
 
 /// Kind of a dataset.
@@ -317,10 +427,4 @@ pub struct ParseError {
     pub hint: Option<String>,
     /// Where.
     pub span: Span,
-}
-
-/// All statements of a file. Goes on after an error, so that all are reported. `file` numbers the
-/// file within its project and only serves to make placeholders unique.
-pub fn parse_file(_text: &str, _file: usize) -> (Vec<Statement>, Vec<ParseError>) {
-    unimplemented!("skeleton")
 }

@@ -6,5 +6,5 @@ mod groups;
 mod slot;
 
 pub use arrangement::{Arrangement, ArrangementSpec, Matches, RowRef, SortKey};
-pub use groups::{GroupSpec, GroupTable};
+pub use groups::{AccumulatorColumn, AccumulatorType, ExactSum, GroupSpec, GroupTable};
 pub use slot::{Slot, SlotSpec};

@@ -1,0 +1,197 @@
+//! What flows from node to node in one epoch, and how it is spread over shards.
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use deltaic_batch::{Error, Result, ZBatch, hash_columns, shard_of};
+use deltaic_ops::Exchange;
+use rayon::prelude::*;
+
+/// Below this number of rows, all shards run on the calling thread.
+pub(crate) const PARALLEL_ROWS: usize = 8192;
+
+/// A node's output in one epoch: pieces per shard.
+#[derive(Debug, Default)]
+pub(crate) struct Delta {
+    shards: Vec<Vec<ZBatch>>,
+    rows: usize,
+    /// Every row stands here once, with a weight that is not zero.
+    is_consolidated: bool,
+    /// No row stands here that cancels out without ever having been part of the node's output; a
+    /// function that fails on such a row must not see it.
+    is_sound: bool,
+    /// The same delta spread by a key, consolidated; for the next operator that asks for that.
+    by_key: Vec<(Vec<usize>, Vec<ZBatch>)>,
+}
+
+impl Delta {
+    /// A source's delta. A large one is spread over the shards row by row.
+    pub(crate) fn of_source(batch: ZBatch, shards: usize) -> Result<Self> {
+        let one_sign = has_one_sign(batch.weights());
+        // Equal rows with weights of one sign do no harm before the first operator with state,
+        // where all rows are consolidated anyway.
+        let defer = one_sign && batch.num_rows() >= PARALLEL_ROWS;
+        let batch = if defer { batch } else { batch.consolidate()? };
+        let rows = batch.num_rows();
+        let parts = if rows < PARALLEL_ROWS { 1 } else { shards };
+        let length = rows.div_ceil(parts).max(1);
+        let mut spread: Vec<Vec<ZBatch>> = (0..rows)
+            .step_by(length)
+            .map(|from| vec![batch.slice(from, length.min(rows - from))])
+            .collect();
+        spread.resize(shards, Vec::new());
+        Ok(Self {
+            shards: spread,
+            rows,
+            is_consolidated: !defer,
+            is_sound: true,
+            by_key: Vec::new(),
+        })
+    }
+
+    /// What an operator has pushed. `from_sound` says that it is a linear stateless operator over
+    /// sound input, which cannot make up rows.
+    pub(crate) fn of_operator(shards: Vec<Vec<ZBatch>>, from_sound: bool) -> Self {
+        let pieces = || shards.iter().flatten();
+        let rows = pieces().map(ZBatch::num_rows).sum();
+        let is_sound = from_sound
+            || pieces().all(|p| p.weights().iter().all(|&w| w > 0))
+            || pieces().all(|p| p.weights().iter().all(|&w| w < 0));
+        Self { shards, rows, is_consolidated: false, is_sound, by_key: Vec::new() }
+    }
+
+    /// Physical rows.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The pieces of a shard.
+    pub(crate) fn pieces(&self, shard: usize) -> &[ZBatch] {
+        self.shards.get(shard).map_or(&[], Vec::as_slice)
+    }
+
+    /// Takes rows that cancel out within a shard away, if there may be any.
+    pub(crate) fn make_sound(&mut self, schema: &SchemaRef) -> Result<()> {
+        if self.is_sound {
+            return Ok(());
+        }
+        let consolidate = |pieces: &mut Vec<ZBatch>| -> Result<()> {
+            if !pieces.is_empty() {
+                *pieces = vec![ZBatch::concat(schema, pieces)?.consolidate()?];
+            }
+            Ok(())
+        };
+        if self.rows < PARALLEL_ROWS {
+            self.shards.iter_mut().try_for_each(consolidate)?;
+        } else {
+            self.shards.par_iter_mut().try_for_each(consolidate)?;
+        }
+        self.rows = self.shards.iter().flatten().map(ZBatch::num_rows).sum();
+        self.is_sound = true;
+        Ok(())
+    }
+
+    /// One consolidated batch per shard, spread as `exchange` asks.
+    pub(crate) fn exchanged(
+        &mut self,
+        schema: &SchemaRef,
+        exchange: &Exchange,
+        shards: usize,
+    ) -> Result<Vec<ZBatch>> {
+        let key = match exchange {
+            Exchange::Single => None,
+            _ if shards == 1 => None,
+            // A nonlinear operator without a key meets equal rows in one shard.
+            Exchange::Any => Some((0..schema.fields().len()).collect()),
+            Exchange::ByKey(key) => Some(key.clone()),
+        };
+        let Some(key) = key else {
+            let mut spread = vec![ZBatch::empty(schema.clone()); shards];
+            spread[0] = self.whole(schema)?;
+            return Ok(spread);
+        };
+        if let Some((_, spread)) = self.by_key.iter().find(|(k, _)| *k == key) {
+            return Ok(spread.clone());
+        }
+        let spread = self.spread(schema, &key, shards)?;
+        self.by_key.push((key, spread.clone()));
+        Ok(spread)
+    }
+
+    /// The whole delta as one consolidated batch.
+    pub(crate) fn whole(&mut self, schema: &SchemaRef) -> Result<ZBatch> {
+        if self.rows >= PARALLEL_ROWS && !self.is_consolidated && self.shards.len() > 1 {
+            let all: Vec<usize> = (0..schema.fields().len()).collect();
+            let spread = self.spread(schema, &all, self.shards.len())?;
+            self.rows = spread.iter().map(ZBatch::num_rows).sum();
+            self.shards = spread.into_iter().map(|batch| vec![batch]).collect();
+            self.is_consolidated = true;
+        }
+        let pieces: Vec<ZBatch> = self.shards.iter().flatten().cloned().collect();
+        let whole = ZBatch::concat(schema, &pieces)?;
+        let whole = if self.is_consolidated { whole } else { whole.consolidate()? };
+        self.rows = whole.num_rows();
+        self.shards = vec![Vec::new(); self.shards.len()];
+        self.shards[0] = vec![whole.clone()];
+        (self.is_consolidated, self.is_sound) = (true, true);
+        Ok(whole)
+    }
+
+    /// One consolidated batch per shard, rows that are equal in `key` in the same one.
+    fn spread(&self, schema: &SchemaRef, key: &[usize], shards: usize) -> Result<Vec<ZBatch>> {
+        let cut = |pieces: &Vec<ZBatch>| -> Result<Vec<Vec<ZBatch>>> {
+            pieces.iter().map(|piece| cut_by_key(piece, key, shards)).collect()
+        };
+        let join = |parts: Vec<ZBatch>| -> Result<ZBatch> {
+            let whole = ZBatch::concat(schema, &parts)?;
+            if self.is_consolidated { Ok(whole) } else { whole.consolidate() }
+        };
+        let is_parallel = self.rows >= PARALLEL_ROWS;
+        let cuts: Vec<Vec<Vec<ZBatch>>> = if is_parallel {
+            self.shards.par_iter().map(cut).collect::<Result<_>>()?
+        } else {
+            self.shards.iter().map(cut).collect::<Result<_>>()?
+        };
+        let mut targets: Vec<Vec<ZBatch>> = vec![Vec::new(); shards];
+        for parts in cuts.into_iter().flatten() {
+            for (target, part) in targets.iter_mut().zip(parts) {
+                if !part.is_empty() {
+                    target.push(part);
+                }
+            }
+        }
+        if is_parallel {
+            targets.into_par_iter().map(join).collect()
+        } else {
+            targets.into_iter().map(join).collect()
+        }
+    }
+}
+
+fn cut_by_key(piece: &ZBatch, key: &[usize], shards: usize) -> Result<Vec<ZBatch>> {
+    let columns: Vec<_> = key.iter().map(|&k| piece.rows().column(k).clone()).collect();
+    let hashes = hash_columns(&columns, piece.num_rows())?;
+    let shard_of_row: Vec<u32> = hashes
+        .iter()
+        .map(|&hash| u32::try_from(shard_of(hash, shards)))
+        .collect::<Result<_, _>>()
+        .map_err(|_| Error::internal("SHARD_COUNT", "more than 2^32 shards"))?;
+    piece.partition(&shard_of_row, shards)
+}
+
+/// All weights positive, or all negative: nothing can cancel out.
+fn has_one_sign(weights: &[i64]) -> bool {
+    weights.iter().all(|&w| w > 0) || weights.iter().all(|&w| w < 0)
+}
+
+/// The batch under `schema`, whose types it has. Fails when a NULL stands in a column that the
+/// schema says has none.
+pub(crate) fn relabelled(batch: ZBatch, schema: &SchemaRef) -> Result<ZBatch> {
+    if batch.schema().fields() == schema.fields() {
+        return Ok(batch);
+    }
+    let (rows, weights) = batch.into_parts();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    let columns = rows.columns().to_vec();
+    let rows = RecordBatch::try_new_with_options(schema.clone(), columns, &options)?;
+    ZBatch::try_new(rows, weights)
+}

@@ -1,0 +1,63 @@
+//! Join.
+//!
+//! **Meaning**: over multisets `L` and `R`, with `m(l)` = the number of right rows that match `l`:
+//!
+//! | kind | rows |
+//! |---|---|
+//! | inner | `(l, r)` with weight `L(l)·R(r)` for each pair that matches |
+//! | left | inner, and `(l, NULL…)` with weight `L(l)` where `m(l) = 0` |
+//! | right, full | the same for the other side, for both sides |
+//! | left semi, left anti | `l` with weight `L(l)` where `m(l) > 0`, where `m(l) = 0` |
+//!
+//! A pair matches when its key columns are equal and the residual is TRUE.
+//!
+//! **Incremental form**: each side's delta is absorbed in turn, the right one first:
+//! `ΔR` meets the old `L`, then `ΔL` meets the new `R`, which is `ΔL⋈R + (L+ΔL)⋈ΔR` in other
+//! words. Absorbing a delta of one side (a) emits its pairs with the other side, (b) emits its own
+//! unmatched (or, in a semi join, matched) rows, and (c) emits, or takes back, those rows of the
+//! other side whose match count has crossed zero. Without a residual the count is one per key: only
+//! keys whose weight crosses zero cost anything in (c). With a residual it is one per row: the other
+//! side's rows that met a pair in (a) are counted again over the whole side.
+//! Cost: O(delta + pairs + rows of flipped keys); with a residual, + O(rows met × matches of each).
+//!
+//! **State**: both inputs by key. A semi or anti join without a residual keeps the right side's
+//! keys only. Rows with a NULL key are not kept: they can never match.
+//!
+//! **Nulls**: a NULL key matches nothing, unless `null_equals_null`. Outer and anti joins keep the
+//! rows with a NULL key as unmatched. A residual that is NULL is no match.
+//!
+//! **Refuses**: keys of different types, an output that does not fit.
+
+mod absorb;
+mod pairs;
+mod side;
+mod spec;
+
+pub use spec::{Join, JoinKind, JoinSpec};
+
+use deltaic_batch::{Error, Result, ZBatch};
+use deltaic_state::Slot;
+
+use crate::{Operator, OperatorSpec, Output, StepContext};
+use absorb::absorb;
+
+impl Operator for Join {
+    fn spec(&self) -> &OperatorSpec {
+        &self.spec
+    }
+
+    fn step(
+        &self,
+        inputs: &[ZBatch],
+        state: &mut [Slot],
+        out: &mut dyn Output,
+        _cx: &StepContext,
+    ) -> Result<()> {
+        let [left, right] = state else {
+            return Err(Error::internal("SLOT_COUNT", "a join has two slots"));
+        };
+        let (left, right) = (left.rows()?, right.rows()?);
+        absorb(self, &self.right, crate::input(inputs, 1)?, right, left, out)?;
+        absorb(self, &self.left, crate::input(inputs, 0)?, left, right, out)
+    }
+}

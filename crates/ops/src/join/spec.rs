@@ -1,0 +1,169 @@
+//! What a join is asked for, and the checks of it.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use deltaic_batch::{Error, Result};
+
+use super::side::{Lone, Side};
+use crate::{Algebra, Evaluator, OperatorSpec};
+
+/// Which rows a join keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum JoinKind {
+    /// Every pair that matches.
+    Inner,
+    /// Every pair, and each left row without a match once per copy, padded with NULL.
+    Left,
+    /// Every pair, and each right row without a match, padded with NULL on the left.
+    Right,
+    /// Every pair, and the unmatched rows of both sides, padded.
+    Full,
+    /// The left rows that have a match.
+    LeftSemi,
+    /// The left rows that have no match.
+    LeftAnti,
+}
+
+impl JoinKind {
+    /// Pairs are part of the output (not so for semi and anti joins).
+    pub(crate) fn emits_pairs(self) -> bool {
+        !matches!(self, Self::LeftSemi | Self::LeftAnti)
+    }
+
+    /// Which rows of the left and of the right side are emitted alone.
+    fn lone(self) -> (Lone, Lone) {
+        match self {
+            Self::Inner => (Lone::Never, Lone::Never),
+            Self::Left | Self::LeftAnti => (Lone::Unmatched, Lone::Never),
+            Self::Right => (Lone::Never, Lone::Unmatched),
+            Self::Full => (Lone::Unmatched, Lone::Unmatched),
+            Self::LeftSemi => (Lone::Matched, Lone::Never),
+        }
+    }
+
+    /// The operator's name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Inner => "InnerJoin",
+            Self::Left => "LeftJoin",
+            Self::Right => "RightJoin",
+            Self::Full => "FullJoin",
+            Self::LeftSemi => "LeftSemiJoin",
+            Self::LeftAnti => "LeftAntiJoin",
+        }
+    }
+}
+
+/// What a join is asked for.
+#[derive(Debug, Clone)]
+pub struct JoinSpec {
+    /// Columns of the left input.
+    pub left: SchemaRef,
+    /// Columns of the right input.
+    pub right: SchemaRef,
+    /// Which rows are kept.
+    pub kind: JoinKind,
+    /// Pairs of equal columns (left, right), of equal type. Empty: every left row meets every right
+    /// row, in one shard.
+    pub on: Vec<(usize, usize)>,
+    /// NULL keys match each other (`IS NOT DISTINCT FROM`, set operations).
+    pub null_equals_null: bool,
+    /// A further condition, over the left columns followed by the right ones; only TRUE matches.
+    pub residual: Option<Arc<dyn Evaluator>>,
+    /// The left columns followed by the right ones, or the left ones only for semi and anti joins.
+    pub output: SchemaRef,
+    /// One line for explain.
+    pub detail: String,
+}
+
+/// Joins two inputs; see the module's head.
+#[derive(Debug)]
+pub struct Join {
+    pub(super) spec: OperatorSpec,
+    pub(super) kind: JoinKind,
+    pub(super) left: Side,
+    pub(super) right: Side,
+    pub(super) null_equals_null: bool,
+    pub(super) residual: Option<Arc<dyn Evaluator>>,
+    /// Left columns, then right ones; what the residual sees.
+    pub(super) pair: SchemaRef,
+}
+
+impl Join {
+    /// Checks the request. Column numbers, key types and the output's types must fit.
+    pub fn try_new(spec: JoinSpec) -> Result<Self> {
+        check_keys(&spec)?;
+        let pair = pair_schema(&spec.left, &spec.right);
+        check_output(&spec, &pair)?;
+        let (left_key, right_key): (Vec<_>, Vec<_>) = spec.on.iter().copied().unzip();
+        let (left_lone, right_lone) = spec.kind.lone();
+        let counts_only = !spec.kind.emits_pairs() && spec.residual.is_none();
+        let nulls = spec.null_equals_null;
+        let left = Side::new(true, left_lone, &spec.left, left_key, nulls, false);
+        let right = Side::new(false, right_lone, &spec.right, right_key, nulls, counts_only);
+        let algebra =
+            if spec.kind == JoinKind::Inner { Algebra::Bilinear } else { Algebra::NonLinear };
+        let operator = OperatorSpec {
+            name: spec.kind.name(),
+            detail: spec.detail,
+            inputs: vec![left.input(), right.input()],
+            output: spec.output,
+            slots: vec![left.slot(), right.slot()],
+            algebra,
+            output_is_set: false,
+        };
+        Ok(Self {
+            spec: operator,
+            kind: spec.kind,
+            left,
+            right,
+            null_equals_null: nulls,
+            residual: spec.residual,
+            pair,
+        })
+    }
+}
+
+fn pair_schema(left: &Schema, right: &Schema) -> SchemaRef {
+    Arc::new(Schema::new(left.fields().iter().chain(right.fields()).cloned().collect::<Vec<_>>()))
+}
+
+fn check_keys(spec: &JoinSpec) -> Result<()> {
+    for &(l, r) in &spec.on {
+        let (Some(left), Some(right)) = (spec.left.fields().get(l), spec.right.fields().get(r))
+        else {
+            return Err(Error::internal(
+                "JOIN_KEY",
+                format!("key columns {l} and {r} are beyond the inputs' columns"),
+            ));
+        };
+        if left.data_type() != right.data_type() {
+            return Err(Error::internal(
+                "JOIN_KEY",
+                format!(
+                    "key columns '{}' and '{}' differ in type: {} and {}",
+                    left.name(),
+                    right.name(),
+                    left.data_type(),
+                    right.data_type()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_output(spec: &JoinSpec, pair: &SchemaRef) -> Result<()> {
+    let expected = if spec.kind.emits_pairs() { pair } else { &spec.left };
+    let same = expected.fields().len() == spec.output.fields().len()
+        && (expected.fields().iter().zip(spec.output.fields()))
+            .all(|(a, b)| a.data_type() == b.data_type());
+    if same {
+        return Ok(());
+    }
+    Err(Error::internal(
+        "JOIN_OUTPUT",
+        format!("the output must have the types of {expected:?}, but it is {:?}", spec.output),
+    ))
+}

@@ -1,0 +1,73 @@
+//! Union all.
+//!
+//! **Meaning**: the sum of the inputs as multisets; columns correspond by position.
+//!
+//! **Incremental form**: linear, `Δout = Δin₀ + Δin₁ + …`; nothing is copied.
+//!
+//! **State**: none.
+//!
+//! **Nulls**: pass through.
+//!
+//! **Refuses**: no inputs.
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use deltaic_batch::{Error, Result, ZBatch};
+use deltaic_state::Slot;
+
+use crate::{Algebra, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext};
+
+/// Adds its inputs up.
+#[derive(Debug)]
+pub struct UnionAll {
+    spec: OperatorSpec,
+}
+
+impl UnionAll {
+    /// The sum of `inputs` inputs, each with the columns of `schema`.
+    pub fn try_new(schema: SchemaRef, inputs: usize) -> Result<Self> {
+        if inputs == 0 {
+            return Err(Error::internal("UNION_INPUTS", "a union needs at least one input"));
+        }
+        let input = InputSpec { schema: schema.clone(), exchange: Exchange::Any };
+        let spec = OperatorSpec {
+            name: "UnionAll",
+            detail: String::new(),
+            inputs: vec![input; inputs],
+            output: schema,
+            slots: Vec::new(),
+            algebra: Algebra::Linear,
+            output_is_set: false,
+        };
+        Ok(Self { spec })
+    }
+}
+
+impl Operator for UnionAll {
+    fn spec(&self) -> &OperatorSpec {
+        &self.spec
+    }
+
+    fn step(
+        &self,
+        inputs: &[ZBatch],
+        _state: &mut [Slot],
+        out: &mut dyn Output,
+        _cx: &StepContext,
+    ) -> Result<()> {
+        for input in inputs {
+            if !input.is_empty() {
+                out.push(renamed(input, &self.spec.output)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same columns under another schema of the same types.
+fn renamed(batch: &ZBatch, schema: &SchemaRef) -> Result<ZBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = batch.rows().columns().to_vec();
+    let rows = RecordBatch::try_new_with_options(schema.clone(), columns, &options)?;
+    ZBatch::try_new(rows, batch.weights().clone())
+}

@@ -1,0 +1,136 @@
+//! Images of a group table: an Arrow IPC stream in a frame.
+//!
+//! The columns are the key columns, the accumulators, and whether the group lives. A full image
+//! holds all groups; an image of changes holds, first, the groups that are gone and then those that
+//! are new or touched.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
+use deltaic_batch::{Result, hash_columns};
+
+use super::{GroupSpec, GroupTable, mark};
+use crate::frame::{corrupt, open, seal};
+
+const KIND: [u8; 4] = *b"GRPS";
+/// Groups in one record batch of an image.
+const BATCH_ROWS_MAX: usize = 1 << 16;
+
+impl GroupTable {
+    /// See [`crate::Slot::write_full`].
+    pub fn write_full(&mut self) -> Result<Vec<u8>> {
+        let is_live = |&slot: &u32| self.marks[slot as usize] & mark::LIVE != 0;
+        let slots: Vec<u32> = (0_u32..).take(self.hashes.len()).filter(is_live).collect();
+        let bytes = self.write(&[], &slots)?;
+        self.mark_stored(&slots);
+        Ok(bytes)
+    }
+
+    /// See [`crate::Slot::write_changes`]. Before the first image, the changes are all there is.
+    pub fn write_changes(&mut self) -> Result<Vec<u8>> {
+        let is_live = |slot: &u32| self.marks[*slot as usize] & mark::LIVE != 0;
+        let slots: Vec<u32> = self.dirty.iter().copied().filter(is_live).collect();
+        if slots.is_empty() && self.buried.is_empty() {
+            self.mark_stored(&[]);
+            return Ok(Vec::new());
+        }
+        let bytes = self.write(&self.buried, &slots)?;
+        self.mark_stored(&slots);
+        Ok(bytes)
+    }
+
+    /// See [`crate::Slot::restore`].
+    pub fn restore(spec: &GroupSpec, full: &[u8], changes: &[&[u8]]) -> Result<Self> {
+        let mut table = Self::try_new(spec)?;
+        table.read(full)?;
+        for bytes in changes.iter().filter(|bytes| !bytes.is_empty()) {
+            table.read(bytes)?;
+        }
+        let is_live = |&slot: &u32| table.marks[slot as usize] & mark::LIVE != 0;
+        let slots: Vec<u32> = (0_u32..).take(table.hashes.len()).filter(is_live).collect();
+        table.mark_stored(&slots);
+        Ok(table)
+    }
+
+    /// Everything is in an image now; these groups are new in it.
+    fn mark_stored(&mut self, slots: &[u32]) {
+        for slot in std::mem::take(&mut self.dirty) {
+            self.marks[slot as usize] &= !mark::DIRTY;
+        }
+        for &slot in slots {
+            self.marks[slot as usize] |= mark::STORED;
+        }
+        for slot in std::mem::take(&mut self.buried) {
+            self.marks[slot as usize] &= !mark::STORED;
+            self.release(slot);
+        }
+    }
+
+    fn write(&self, gone: &[u32], live: &[u32]) -> Result<Vec<u8>> {
+        let schema = schema(&self.spec);
+        let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
+        for (slots, is_live) in [(gone, false), (live, true)] {
+            for slots in slots.chunks(BATCH_ROWS_MAX) {
+                let mut columns = self.keys(slots)?;
+                columns.extend(self.accumulators.iter().map(|column| column.gather(slots)));
+                columns.push(Arc::new(BooleanArray::from(vec![is_live; slots.len()])));
+                writer.write(&RecordBatch::try_new(schema.clone(), columns)?)?;
+            }
+        }
+        Ok(seal(KIND, &writer.into_inner()?))
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<()> {
+        let damaged = |e: arrow::error::ArrowError| corrupt(&e.to_string());
+        let payload = open(KIND, bytes)?;
+        let reader = StreamReader::try_new(payload, None).map_err(damaged)?;
+        let expected = schema(&self.spec);
+        if reader.schema().fields() != expected.fields() {
+            return Err(corrupt("it has other keys or accumulators"));
+        }
+        for batch in reader {
+            self.read_batch(&batch.map_err(damaged)?)?;
+        }
+        Ok(())
+    }
+
+    fn read_batch(&mut self, batch: &RecordBatch) -> Result<()> {
+        let (key, rest) = batch.columns().split_at(self.keys.len());
+        let Some((live, stored)) = rest.split_last() else {
+            return Err(corrupt("columns are missing"));
+        };
+        let live = live.as_boolean_opt().ok_or_else(|| corrupt("columns are of other types"))?;
+        if live.null_count() > 0 || (live.true_count() > 0 && live.false_count() > 0) {
+            return Err(corrupt("dropped and living groups are mixed"));
+        }
+        let slots = self.upsert(key, &hash_columns(key, batch.num_rows())?)?;
+        if self.touched.len() != slots.len() {
+            return Err(corrupt("a group is there twice"));
+        }
+        let touched = std::mem::take(&mut self.touched);
+        touched.iter().for_each(|&slot| self.marks[slot as usize] &= !mark::TOUCHED);
+        self.heap_bytes += self.heap_bytes_of(&touched);
+        if live.false_count() > 0 {
+            return slots.into_iter().try_for_each(|slot| self.remove(slot));
+        }
+        self.heap_bytes -= self.heap_bytes_of(&slots);
+        for (column, stored) in self.accumulators.iter_mut().zip(stored) {
+            column.scatter(stored, &slots)?;
+        }
+        self.heap_bytes += self.heap_bytes_of(&slots);
+        Ok(())
+    }
+}
+
+fn schema(spec: &GroupSpec) -> SchemaRef {
+    let key = spec.key.iter().enumerate();
+    let key = key.map(|(i, data_type)| Field::new(format!("key{i}"), data_type.clone(), true));
+    let accumulators = spec.accumulators.iter().enumerate();
+    let accumulators =
+        accumulators.map(|(i, a)| Field::new(format!("accumulator{i}"), a.stored_as(), false));
+    let live = Field::new("live", DataType::Boolean, false);
+    Arc::new(Schema::new(key.chain(accumulators).chain([live]).collect::<Vec<_>>()))
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# The whole test run, on a clean clone with Rust and Python 3 alone: formatting, lints, unit, property
+# and doc tests, the recorded cases through the binary, independent readers of our tables, DuckDB
+# beside the flights example, kills in the middle of runs, and each benchmark once at its smallest size.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+step() { printf '\n== %s (after %d s)\n' "$1" "$SECONDS"; }
+
+step "format"
+cargo fmt --all --check
+
+step "lints"
+cargo clippy --workspace --all-targets --quiet -- -D warnings
+
+step "tests"
+cargo test --workspace --quiet
+
+step "the kernel without DataFusion"
+cargo run --quiet -p deltaic --no-default-features --example circuit
+
+step "the library example"
+cargo run --quiet -p deltaic --example view
+
+step "benchmarks, once each at the smallest size"
+cargo bench --quiet -p deltaic-benches --profile dev -- --test
+
+step "the command line"
+cargo build --quiet -p deltaic-cli
+bin=$PWD/target/debug/deltaic
+
+step "recorded cases through the command line"
+python3 tests/tools/case_runner.py "$bin" tests/cases --kind sql,scd,ingest,expectation,runs
+python3 tests/tools/golden_runner.py "$bin" tests/golden/auto-cdc
+
+step "Python packages of the independent readers"
+python=${DELTAIC_TEST_VENV:-target/test-venv}/bin/python
+if ! "$python" -c 'import duckdb, polars, deltalake, pyarrow' 2>/dev/null; then
+  python3 -m venv "$(dirname "$(dirname "$python")")"
+  "$python" -m pip install --quiet --disable-pip-version-check -r tests/scripts/requirements.txt
+fi
+
+step "flights: every view equals DuckDB's"
+"$python" tests/scripts/flights_equal_duckdb.py "$bin" 12
+
+step "kill -9 and rerun"
+python3 tests/scripts/kill_and_rerun.py "$bin" 20
+
+step "Polars and deltalake read the same rows and changes"
+"$python" tests/scripts/readers_agree.py "$bin"
+
+step "all passed"

@@ -1,0 +1,3 @@
+//! All integration tests of the workspace, linked into one binary.
+
+mod dependency_edges;
