@@ -157,7 +157,6 @@ impl GroupTable {
                     slot
                 }
             };
-            self.touch(slot);
             slots.push(slot);
         }
         self.make_room();
@@ -165,6 +164,7 @@ impl GroupTable {
             column.store(array, &new_rows, &new_slots)?;
         }
         self.resolve_collisions(key, hashes, &mut slots)?;
+        slots.iter().for_each(|&slot| self.touch(slot));
         self.heap_bytes -= self.heap_bytes_of(&self.touched[touched_before..]);
         Ok(slots)
     }
@@ -199,7 +199,6 @@ impl GroupTable {
                     slot
                 }
             };
-            self.touch(slots[at]);
         }
         Ok(())
     }
@@ -261,8 +260,8 @@ impl GroupTable {
         }
     }
 
-    /// The groups touched since the last [`Self::settle`], each once, in order of first touch. A
-    /// group that a collision made was touched as another first: that one is listed, too.
+    /// The groups touched since the last [`Self::settle`], each once, in the order of the first row
+    /// of each.
     pub fn touched(&self) -> &[u32] {
         &self.touched
     }

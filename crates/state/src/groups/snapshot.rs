@@ -107,7 +107,7 @@ impl GroupTable {
             return Err(corrupt("dropped and living groups are mixed"));
         }
         let slots = self.upsert(key, &hash_columns(key, batch.num_rows())?)?;
-        if self.touched.len() < slots.len() {
+        if self.touched.len() != slots.len() {
             return Err(corrupt("a group is there twice"));
         }
         let touched = std::mem::take(&mut self.touched);
