@@ -38,7 +38,7 @@ fn report(workload: Workload) -> Result<()> {
 
 fn measure(criterion: &mut Criterion, workload: Workload) -> Result<()> {
     let (rows, shards) = (crate::rows(), crate::shards());
-    let mut shop = Shop::new(rows);
+    let shop = Shop::new(rows);
     let mut group = criterion.benchmark_group(workload.name());
     group.sample_size(10).warm_up_time(Duration::from_millis(100));
     let orders = ZBatch::inserts(shop.orders()?);
@@ -57,7 +57,7 @@ fn measure(criterion: &mut Criterion, workload: Workload) -> Result<()> {
     });
     let (mut circuit, _) = loaded(workload, &shop, shards)?;
     let mut last_label = "";
-    while let Some(change) = shop.next() {
+    for change in shop {
         let Change { label, orders, customers } = change?;
         let delta = inputs(workload, orders, customers);
         if label != last_label {

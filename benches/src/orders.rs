@@ -284,3 +284,50 @@ fn customers_batch(rows: &[Customer]) -> Result<RecordBatch> {
     let columns = vec![ints(rows, 0), ints(rows, 1), strings(rows, 2, &REGION)];
     Ok(RecordBatch::try_new(customers_schema(), columns)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Array, AsArray};
+    use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
+
+    /// Weighted sum over columns and row numbers, order included.
+    fn digest(batch: &ZBatch, codes: &[&str]) -> i64 {
+        let mut digest = 0_i64;
+        for (c, column) in batch.rows().columns().iter().enumerate() {
+            for (i, &weight) in batch.weights().iter().enumerate() {
+                let value = match column.data_type() {
+                    DataType::Int64 => column.as_primitive::<Int64Type>().value(i),
+                    DataType::Utf8 => {
+                        let text = column.as_string::<i32>().value(i);
+                        to_i64(codes.iter().position(|code| *code == text).unwrap())
+                    }
+                    _ => column.as_primitive::<TimestampMicrosecondType>().value(i),
+                };
+                let place = to_i64(i * 7 + c * 1_000_003 + 1);
+                let cell = value.wrapping_mul(place).wrapping_mul(weight);
+                digest = digest.wrapping_mul(31).wrapping_add(cell);
+            }
+        }
+        digest
+    }
+
+    #[test]
+    fn the_data_are_those_of_the_peers_generator() {
+        let mut shop = Shop::new(50_000);
+        let mut found = vec![
+            digest(&ZBatch::inserts(shop.orders().unwrap()), &STATUS),
+            digest(&ZBatch::inserts(shop.customers().unwrap()), &REGION),
+        ];
+        for change in shop.by_ref() {
+            let change = change.unwrap();
+            found.push(digest(&change.orders, &STATUS));
+            found.push(digest(&change.customers, &REGION));
+        }
+        found.push(digest(&ZBatch::inserts(shop.orders().unwrap()), &STATUS));
+        found.push(digest(&ZBatch::inserts(shop.customers().unwrap()), &REGION));
+        assert_eq!(found.len(), 80);
+        let all = found.iter().fold(0_i64, |all, &d| all.wrapping_mul(1_000_003).wrapping_add(d));
+        assert_eq!(all, 6_238_389_845_569_638_110, "{found:?}");
+    }
+}

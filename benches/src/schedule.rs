@@ -104,7 +104,7 @@ pub fn run(workload: Workload, rows: usize, shards: usize) -> Result<(Report, Sh
     let customers = ZBatch::inserts(shop.customers()?);
     let load = timed(inputs(workload, orders, customers), &mut circuit)?;
     let mut steps: Vec<(&'static str, Step)> = Vec::new();
-    while let Some(change) = shop.next() {
+    for change in shop.by_ref() {
         let Change { label, orders, customers } = change?;
         steps.push((label, timed(inputs(workload, orders, customers), &mut circuit)?));
     }
