@@ -225,6 +225,24 @@ fn many_matches_come_in_bounded_pieces() {
 }
 
 #[test]
+fn a_large_delta_is_probed_in_parts() {
+    for (kind, has_residual) in KINDS.into_iter().zip([false, true].into_iter().cycle()) {
+        let mut run = Run::new(Case { has_residual, ..keyed(kind) });
+        let left = (0..30_000).map(|i| (r(i % 9_000, i % 7), 1)).collect::<Vec<_>>();
+        let right = (0..12_000).map(|i| (r(i, i % 5), 1)).collect::<Vec<_>>();
+        run.step(&left[..10], &right[..6_000]);
+        run.step(&left[10..], &right[6_000..]);
+        assert!(run.view.values().all(|&w| w > 0));
+        if !has_residual && kind == JoinKind::Inner {
+            assert_eq!(run.view.values().sum::<i64>(), 30_000, "every left row has one partner");
+        }
+        let gone = |rows: &[(Row, i64)]| rows.iter().map(|&(row, w)| (row, -w)).collect::<Vec<_>>();
+        run.step(&gone(&left), &gone(&right));
+        assert!(run.view.is_empty() && run.state.iter().all(Slot::is_empty), "{kind:?}");
+    }
+}
+
+#[test]
 fn weights_that_overflow_are_an_error() {
     let join = keyed(JoinKind::Inner).join();
     let mut state: Vec<Slot> =
