@@ -377,18 +377,24 @@ impl Arrangement {
     /// See [`crate::Slot::restore`].
     pub fn restore(spec: &ArrangementSpec, full: &[u8], changes: &[&[u8]]) -> Result<Self> {
         let mut arrangement = Self::try_new(spec)?;
-        let layout = &arrangement.layout;
+        arrangement.load(full, changes)?;
+        Ok(arrangement)
+    }
+
+    /// Fills an empty arrangement.
+    fn load(&mut self, full: &[u8], changes: &[&[u8]]) -> Result<()> {
+        let schema = self.layout.schema.clone();
         if !full.is_empty() {
-            let (columns, weights) = read_rows(FULL, &spec.schema, full)?;
-            let run = Run::try_new(layout, columns, weights)?.sorted(layout)?;
-            arrangement.base = Base::try_new(layout, run)?;
+            let (columns, weights) = read_rows(FULL, &schema, full)?;
+            let run = Run::try_new(&self.layout, columns, weights)?.sorted(&self.layout)?;
+            self.base = Base::try_new(&self.layout, run)?;
         }
         for bytes in changes.iter().filter(|bytes| !bytes.is_empty()) {
-            let (columns, weights) = read_rows(CHANGE, &spec.schema, bytes)?;
-            arrangement.apply(&arrangement.batch(columns, &weights)?)?;
+            let (columns, weights) = read_rows(CHANGE, &schema, bytes)?;
+            self.apply(&self.batch(columns, &weights)?)?;
         }
-        arrangement.log = Some(ChangeLog::default());
-        Ok(arrangement)
+        self.log = Some(ChangeLog::default());
+        Ok(())
     }
 }
 

@@ -24,6 +24,9 @@ pub(super) struct Layout {
     sorter: Option<RowConverter>,
     /// Equal key hashes mean equal keys (but for the hash of NULL).
     hash_is_exact: bool,
+    /// Keeps these bits of every hash alone, so that tests can make different rows share one.
+    #[cfg(test)]
+    hash_mask: u64,
 }
 
 impl Layout {
@@ -57,7 +60,30 @@ impl Layout {
         let key_types: Vec<DataType> = spec.key.iter().map(|&c| data_type(c)).collect();
         let hash_is_exact = hash_is_exact(&key_types);
         let (schema, key) = (spec.schema.clone(), spec.key.clone());
-        Ok(Self { schema, key, rest, sorted, sorter, hash_is_exact })
+        Ok(Self {
+            schema,
+            key,
+            rest,
+            sorted,
+            sorter,
+            hash_is_exact,
+            #[cfg(test)]
+            hash_mask: u64::MAX,
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn mask_hashes(&mut self, mask: u64) {
+        self.hash_mask = mask;
+        self.hash_is_exact &= mask == u64::MAX;
+    }
+
+    /// Hashes of keys or whole rows.
+    pub(super) fn hashes(&self, columns: &[ArrayRef], num_rows: usize) -> Result<Vec<u64>> {
+        let hashes = hash_columns(columns, num_rows)?;
+        #[cfg(test)]
+        let hashes = hashes.into_iter().map(|hash| hash & self.hash_mask).collect();
+        Ok(hashes)
     }
 
     /// The key columns of whole rows.
@@ -90,13 +116,13 @@ impl Layout {
     }
 
     pub(super) fn key_hashes(&self, columns: &[ArrayRef], num_rows: usize) -> Result<Vec<u64>> {
-        hash_columns(&self.key_of(columns), num_rows)
+        self.hashes(&self.key_of(columns), num_rows)
     }
 
     /// The sort keys of whole rows.
     pub(super) fn sort_keys(&self, columns: &[ArrayRef], num_rows: usize) -> Result<SortKeys> {
         Ok(match &self.sorter {
-            None => SortKeys::Hashes(hash_columns(columns, num_rows)?),
+            None => SortKeys::Hashes(self.hashes(columns, num_rows)?),
             Some(sorter) => {
                 let sorted: Vec<ArrayRef> =
                     self.sorted.iter().map(|&c| columns[c].clone()).collect();

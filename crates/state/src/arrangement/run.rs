@@ -183,7 +183,8 @@ fn order_by_hash(mut entries: Vec<(u64, u32)>, tie: impl Fn(u32, u32) -> Orderin
 
 /// One pass of a radix sort: stable, by the `bits` bits from `shift`.
 fn counting_pass(from: &[(u64, u32)], to: &mut [(u64, u32)], shift: u32, bits: u32) {
-    let digit = |hash: u64| (hash >> shift) as usize & ((1 << bits) - 1);
+    let mask = (1 << bits) - 1;
+    let digit = |hash: u64| usize::try_from(hash >> shift & mask).unwrap_or(0);
     let mut starts = vec![0_usize; 1 << bits];
     from.iter().for_each(|entry| starts[digit(entry.0)] += 1);
     let mut sum = 0;
