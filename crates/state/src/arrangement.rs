@@ -138,15 +138,14 @@ impl Arrangement {
 
     /// Adds a delta (schema of the spec).
     pub fn apply(&mut self, delta: &ZBatch) -> Result<()> {
-        let columns = delta.rows().columns();
-        self.layout.check_rows(columns)?;
+        let columns = self.layout.conform_rows(delta.rows().columns())?;
         if delta.is_empty() {
             return Ok(());
         }
         if let Some(log) = &mut self.log {
             log.push(delta)?;
         }
-        let run = Run::try_new(&self.layout, columns.to_vec(), delta.weights().to_vec())?;
+        let run = Run::try_new(&self.layout, columns, delta.weights().to_vec())?;
         let rows = (0..).zip(&run.weights).filter(|(_, w)| **w != 0).map(|(row, _)| row).collect();
         let rows = self.add_to_base(&run, rows)?;
         let rows = self.add_to_overlay(&run, rows)?;
@@ -267,9 +266,8 @@ impl Arrangement {
     /// Weight of each given whole row (0 when absent). `rows` has the spec's columns; of rows
     /// without columns there is one.
     pub fn row_weights(&self, rows: &[ArrayRef]) -> Result<Vec<i64>> {
-        self.layout.check_rows(rows)?;
         let count = rows.first().map_or(1, |column| column.len());
-        let run = Run::try_new(&self.layout, rows.to_vec(), vec![0; count])?;
+        let run = Run::try_new(&self.layout, self.layout.conform_rows(rows)?, vec![0; count])?;
         let all: Vec<u32> = (0..run::row_number(count)).collect();
         let base = self.base.find_rows(&self.layout, &run.columns, &run.hashes, &run.sort, &all)?;
         let overlay =

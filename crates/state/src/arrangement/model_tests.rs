@@ -390,3 +390,23 @@ fn wrong_columns_and_weights_are_errors() {
     let spec = ArrangementSpec { key: vec![3], ..shape.spec() };
     assert_eq!(Arrangement::try_new(&spec).unwrap_err().code(), "ARRANGEMENT_SPEC");
 }
+
+/// A list whose element field has another name and cannot be NULL is a list all the same.
+#[test]
+fn nested_names_and_nullability_do_not_count() {
+    let list = |name: &str, nullable: bool, values: Vec<i64>| -> ArrayRef {
+        let field = Arc::new(Field::new(name, DataType::Int64, nullable));
+        let offsets = arrow::buffer::OffsetBuffer::from_lengths([1, 2]);
+        Arc::new(ListArray::new(field, offsets, Arc::new(Int64Array::from(values)), None))
+    };
+    let (item, element) =
+        (list("item", true, vec![1, 2, 3]), list("element", false, vec![4, 2, 3]));
+    let schema = Arc::new(Schema::new(vec![Field::new("l", item.data_type().clone(), true)]));
+    let spec = ArrangementSpec { schema, key: vec![0], order: vec![] };
+    let mut arrangement = Arrangement::try_new(&spec).unwrap();
+    let batch = |list: &ArrayRef| RecordBatch::try_from_iter([("l", list.clone())]).unwrap();
+    arrangement.apply(&ZBatch::inserts(batch(&item))).unwrap();
+    arrangement.apply(&ZBatch::deletes(batch(&element))).unwrap();
+    assert_eq!(arrangement.key_weights(std::slice::from_ref(&element), false).unwrap(), [-1, 0]);
+    assert_eq!(arrangement.row_weights(&[item]).unwrap(), [1, 0]);
+}

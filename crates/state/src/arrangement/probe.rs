@@ -66,7 +66,7 @@ impl Arrangement {
     }
 
     fn find(&self, key: &[ArrayRef], null_equals_null: bool) -> Result<Found> {
-        self.layout.check_key(key)?;
+        let key = &self.layout.conform_key(key)?;
         let count = key.first().map_or(1, |column| column.len());
         let rows = probing_rows(key, count, null_equals_null)?;
         let hashes = self.layout.hashes(key, count)?;

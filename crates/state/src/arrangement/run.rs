@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
 use deltaic_batch::{Error, Result};
 
 use super::layout::{Layout, SortKeys};
@@ -135,7 +136,9 @@ pub(super) fn check_row_count(count: usize) -> Result<()> {
 /// The rows at `rows`, holding on to no buffer of `columns`.
 pub(super) fn take_owned(columns: &[ArrayRef], rows: Vec<u32>) -> Result<Vec<ArrayRef>> {
     let rows = UInt32Array::from(rows);
-    let take = |column: &ArrayRef| Ok(compact(arrow::compute::take(column, &rows, None)?));
+    let take = |column: &ArrayRef| {
+        Ok(compact(arrow::compute::take(column, &rows, None).map_err(too_large)?))
+    };
     columns.iter().map(take).collect()
 }
 
@@ -147,9 +150,19 @@ pub(super) fn interleave_owned(
     let width = sources.first().map_or(0, |columns| columns.len());
     let column = |c: usize| {
         let arrays: Vec<&dyn Array> = sources.iter().map(|s| s[c].as_ref()).collect();
-        Ok(compact(arrow::compute::interleave(&arrays, order)?))
+        Ok(compact(arrow::compute::interleave(&arrays, order).map_err(too_large)?))
     };
     (0..width).map(column).collect()
+}
+
+fn too_large(error: ArrowError) -> Error {
+    match error {
+        ArrowError::OffsetOverflowError(_) => {
+            Error::user("STATE_TOO_LARGE", "one shard's strings or lists exceed their type's range")
+                .hint("run with more shards, or cast the column to a large type")
+        }
+        other => other.into(),
+    }
 }
 
 /// String views share their sources' buffers, whole; copies what is seen of them.
