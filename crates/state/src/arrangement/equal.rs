@@ -122,7 +122,12 @@ mod tests {
         }
         for array in arrays {
             let sliced = [array.slice(1, 2)];
-            let equal = equal_pairs(&[array.clone()], &[0, 1, 1, 2, 0], &sliced, &[0, 0, 1, 1, 1]);
+            let equal = equal_pairs(
+                std::slice::from_ref(&array),
+                &[0, 1, 1, 2, 0],
+                &sliced,
+                &[0, 0, 1, 1, 1],
+            );
             let same = *array.data_type() == DataType::Boolean;
             assert_eq!(equal.unwrap(), [false, true, false, true, same], "{}", array.data_type());
         }

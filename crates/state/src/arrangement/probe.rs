@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
-use deltaic_batch::{Error, Result, hash_columns};
+use deltaic_batch::{Error, Result};
 
 use super::base::NONE;
 use super::{Arrangement, Matches, RowRef};
@@ -66,10 +66,10 @@ impl Arrangement {
     }
 
     fn find(&self, key: &[ArrayRef], null_equals_null: bool) -> Result<Found> {
-        self.layout.check_key(key)?;
+        let key = &self.layout.conform_key(key)?;
         let count = key.first().map_or(1, |column| column.len());
         let rows = probing_rows(key, count, null_equals_null)?;
-        let hashes = hash_columns(key, count)?;
+        let hashes = self.layout.hashes(key, count)?;
         let base = self.base.find_keys(&self.layout, key, &hashes, &rows)?;
         let overlay = self.overlay.find_keys(&self.layout, key, &hashes, &rows)?;
         Ok(Found { rows, base, overlay, count })

@@ -130,7 +130,7 @@ mod tests {
             if rows.get(place) == Some(row) {
                 rows.remove(place);
                 assert!(model.remove(&row));
-            } else if step < 10_000 || number % 3 == 0 {
+            } else if step < 10_000 || number.is_multiple_of(3) {
                 rows.insert(place, row);
                 assert!(model.insert(row));
             }
