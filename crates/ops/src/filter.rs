@@ -51,6 +51,10 @@ impl Operator for Filter {
         &self.spec
     }
 
+    fn needs_consolidated(&self) -> bool {
+        !self.predicate.cannot_fail()
+    }
+
     fn step(
         &self,
         inputs: &[ZBatch],

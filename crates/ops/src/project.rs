@@ -79,6 +79,10 @@ impl Operator for Project {
         &self.spec
     }
 
+    fn needs_consolidated(&self) -> bool {
+        !self.columns.iter().all(|column| column.cannot_fail())
+    }
+
     fn step(
         &self,
         inputs: &[ZBatch],
