@@ -65,6 +65,24 @@ fn deltas_of_one_source_add_up_and_missing_ones_are_empty() {
 }
 
 #[test]
+fn a_large_load_in_several_batches_is_one_delta() {
+    for shards in [1, 2, 3] {
+        let mut circuit = circuit(
+            Stub::new(Exchange::Any, Algebra::Linear, false, |inputs, _, out| {
+                out.push(inputs[0].clone())
+            }),
+            shards,
+        );
+        let part = |n: i64| rows(&(0..n).map(|i| (i, n, 1)).collect::<Vec<_>>());
+        let parts = [5, 20_000, 1, 9_000, 5];
+        let inputs = parts.map(|n| ("t".to_owned(), part(n))).into();
+        let out = circuit.step(inputs).unwrap().remove("view").unwrap();
+        assert_eq!(out.num_rows(), 29_006);
+        assert_eq!(out.weights().iter().sum::<i64>(), 29_011);
+    }
+}
+
+#[test]
 fn the_first_epoch_calls_every_operator_in_every_shard_and_later_ones_only_with_input() {
     let stub = || {
         Stub::new(Exchange::ByKey(vec![0]), Algebra::NonLinear, false, |inputs, cx, out| {
