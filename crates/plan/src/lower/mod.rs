@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion::common::DFSchema;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, TableScan};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Operator, TableScan};
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use deltaic_batch::Result;
 use deltaic_ops::{ColumnRef, Evaluator};
@@ -16,6 +18,7 @@ use deltaic_ops::{ColumnRef, Evaluator};
 use crate::errors;
 use crate::evaluator::Expression;
 use crate::session::batch::relaxed;
+use crate::session::checked;
 use crate::session::provider::TableInput;
 use crate::tree::{Kind, NodeIx, Tree};
 
@@ -94,9 +97,19 @@ impl Lowering {
         Ok(node)
     }
 
+    /// A filter. Where a condition can fail (`x / y > 1`), those before it are applied first, each by
+    /// a node of its own, so that `y <> 0 AND x / y > 1` is safe.
     fn filter(&mut self, input: NodeIx, schema: &DFSchema, predicate: &Expr) -> Result<NodeIx> {
+        let conjuncts = split_conjunction(predicate);
+        if conjuncts.len() == 1 || !conjuncts.iter().any(|expr| can_fail(expr)) {
+            return self.filter_by(input, schema, predicate);
+        }
+        conjuncts.into_iter().try_fold(input, |node, expr| self.filter_by(node, schema, expr))
+    }
+
+    fn filter_by(&mut self, input: NodeIx, schema: &DFSchema, predicate: &Expr) -> Result<NodeIx> {
         let physical = self.physical(predicate, schema)?;
-        let spec = format!("{physical:?}");
+        let spec = format!("{predicate} {physical:?}");
         let predicate_type = arrow::datatypes::DataType::Boolean;
         let kind = Kind::Filter { predicate: Expression::evaluator(physical, predicate_type) };
         let output = self.tree.schema(input).clone();
@@ -115,7 +128,7 @@ impl Lowering {
         let mut spec = Vec::with_capacity(exprs.len());
         for (expr, field) in exprs.iter().zip(output.fields()) {
             let physical = self.physical(expr, schema)?;
-            spec.push(format!("{physical:?}"));
+            spec.push(format!("{expr} {physical:?}"));
             let evaluator = Expression::evaluator(physical, field.data_type().clone());
             columns.push((evaluator, field.as_ref().clone()));
         }
@@ -165,6 +178,21 @@ impl Lowering {
         create_physical_expr(expr, schema, self.state.execution_props(), &Default::default())
             .map_err(|e| errors::planning(&e))
     }
+}
+
+/// Evaluation may end in an error on some values.
+fn can_fail(expr: &Expr) -> bool {
+    let found = expr.exists(|e| {
+        Ok(match e {
+            Expr::BinaryExpr(binary) => {
+                matches!(binary.op, Operator::Divide | Operator::Modulo)
+            }
+            Expr::Cast(_) => true,
+            Expr::ScalarFunction(call) => checked::is_checked(call.func.name()),
+            _ => false,
+        })
+    });
+    found.unwrap_or(true)
 }
 
 /// `a, b, … 12 columns`.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunctionParams};
 use datafusion::logical_expr::{
     Expr, LogicalPlan, Sort, SortExpr, Window,
@@ -15,6 +16,7 @@ use crate::errors;
 use crate::hybrid::{Hole, Order, Region, RegionInput};
 use crate::session::batch::relaxed;
 use crate::session::provider::TableInput;
+use crate::session::sums;
 use crate::tree::{Kind, NodeIx};
 
 /// A region under construction: the nodes that its holes stand for.
@@ -37,13 +39,14 @@ impl Lowering {
         };
         let (operator, reason) = why(plan);
         let detail = template.display().to_string();
-        Ok(self.region(plan, template, cut, detail, operator, reason))
+        self.region(plan, template, cut, detail, operator, reason)
     }
 
     /// Rows that depend on no table.
     pub(super) fn constant(&mut self, plan: &LogicalPlan) -> Result<NodeIx> {
         let output = relaxed(plan.schema().as_arrow());
         let detail = plan.display().to_string();
+        let spec = describe(plan)?;
         let region = Region {
             state: self.state.clone(),
             template: plan.clone(),
@@ -51,7 +54,7 @@ impl Lowering {
             output: output.clone(),
         };
         let kind = Kind::Constant { region: Arc::new(region) };
-        Ok(self.tree.add(kind, Vec::new(), output, detail.clone(), &detail))
+        Ok(self.tree.add(kind, Vec::new(), output, detail, &spec))
     }
 
     fn region(
@@ -62,9 +65,10 @@ impl Lowering {
         detail: String,
         operator: String,
         reason: String,
-    ) -> NodeIx {
+    ) -> Result<NodeIx> {
         let output = relaxed(plan.schema().as_arrow());
-        let spec = template.display_indent_schema().to_string();
+        let spec = describe(&template)?;
+        let template = sums::checked(template).map_err(|e| errors::planning(&e))?;
         let region = Arc::new(Region {
             state: self.state.clone(),
             template,
@@ -75,7 +79,7 @@ impl Lowering {
             true => Kind::Constant { region },
             false => Kind::Hybrid { region, operator, reason },
         };
-        self.tree.add(kind, cut.nodes, output, detail, &spec)
+        Ok(self.tree.add(kind, cut.nodes, output, detail, &spec))
     }
 
     /// A hole for the lowered plan.
@@ -186,6 +190,26 @@ impl Lowering {
             .map(|plan| plan.data)
             .map_err(|e| errors::planning(&e))
     }
+}
+
+/// All that a plan means, also what its display leaves out: long VALUES, and the arguments of table
+/// functions.
+fn describe(plan: &LogicalPlan) -> Result<String> {
+    let mut text = plan.display_indent_schema().to_string();
+    let described = plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::Values(values) => text += &format!("\n{:?}", values.values),
+            LogicalPlan::TableScan(scan) => {
+                if let Ok(provider) = source_as_provider(&scan.source) {
+                    text += &format!("\n{provider:?}");
+                }
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    described.map_err(|e| errors::planning(&e))?;
+    Ok(text)
 }
 
 fn is_table(plan: &LogicalPlan) -> bool {

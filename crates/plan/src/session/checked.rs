@@ -117,6 +117,11 @@ impl Checked {
     }
 }
 
+/// The function is one of the checked ones.
+pub(crate) fn is_checked(name: &str) -> bool {
+    name.starts_with("checked_")
+}
+
 /// An error when a divisor is zero in a row whose both sides are values.
 fn refuse_zero(left: &dyn Array, right: &dyn Array) -> Result<()> {
     let zero = match right.data_type() {

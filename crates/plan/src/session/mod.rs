@@ -23,12 +23,14 @@ use crate::{ddl, errors};
 
 pub(crate) mod batch;
 pub(crate) mod checked;
+mod fields;
 mod functions;
 pub(crate) mod names;
 pub(crate) mod optimize;
 pub(crate) mod parse;
 pub(crate) mod provider;
 mod set_operations;
+pub(crate) mod sums;
 
 use provider::Planning;
 
@@ -117,6 +119,7 @@ impl Session {
     ) -> Result<(SchemaRef, Vec<RecordBatch>)> {
         let planned = self.analyze(sql, sources)?;
         let plan = optimize::optimize(&self.state, planned.plan, Some(self.now()?))
+            .and_then(sums::checked)
             .map_err(|e| errors::planning(&e))?;
         let plan = batch::bind_tables(plan, &mut tables)?;
         let batches = batch::run(&self.state, &plan)?;

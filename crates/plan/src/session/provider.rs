@@ -20,6 +20,7 @@ use datafusion::sql::planner::SqlToRel;
 use datafusion::sql::sqlparser::ast;
 use deltaic_batch::Error;
 
+use super::fields::StructFields;
 use super::parse::{self, Parsed};
 use super::set_operations;
 use crate::catalog::{Source, SourceTable, Sources};
@@ -94,6 +95,7 @@ pub(crate) struct Planning<'a> {
     /// Views being planned, outermost first.
     open: RefCell<Vec<String>>,
     pub(crate) aliases: RefCell<HashMap<String, String>>,
+    expr_planners: Vec<Arc<dyn ExprPlanner>>,
 }
 
 impl<'a> Planning<'a> {
@@ -104,6 +106,9 @@ impl<'a> Planning<'a> {
             resolved: RefCell::default(),
             open: RefCell::default(),
             aliases: RefCell::default(),
+            expr_planners: std::iter::once(Arc::new(StructFields) as Arc<dyn ExprPlanner>)
+                .chain(state.expr_planners().iter().cloned())
+                .collect(),
         }
     }
 
@@ -194,7 +199,7 @@ impl ContextProvider for Planning<'_> {
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        self.state.expr_planners()
+        &self.expr_planners
     }
 
     fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {

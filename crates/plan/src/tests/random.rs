@@ -59,8 +59,8 @@ proptest! {
             let mut lines = [("t", String::new()), ("u", String::new())];
             for change in step {
                 let (sign, table, row) = match change {
-                    Change::InsertT(k, v, s) => ('+', 0, format!("{}, {}, '{s}'", text(k), text(v))),
-                    Change::InsertU(k, w) => ('+', 1, format!("{}, {}", text(k), text(w))),
+                    Change::InsertT(k, v, s) => ('+', 0, format!("{} | {} | \"{s}\"", text(k), text(v))),
+                    Change::InsertU(k, w) => ('+', 1, format!("{} | {}", text(k), text(w))),
                     Change::Delete(_) if live.is_empty() => continue,
                     Change::Delete(i) => {
                         let (table, row) = live.swap_remove(i % live.len());

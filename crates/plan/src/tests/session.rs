@@ -113,3 +113,25 @@ fn sparks_functions_are_there() {
     let batch = single("SELECT date_add(DATE '2024-01-01', 2) AS d, url_decode('a%20b') AS u").unwrap();
     assert_eq!(batch.column(1).as_string::<i32>().value(0), "a b");
 }
+
+#[test]
+fn struct_fields_match_without_regard_to_case() {
+    let sources = sources(&[("t", "S STRUCT<Aa: INT, b: STRUCT<Cc: STRING>>")]);
+    let sql = "SELECT s.aa + 1 AS x, T.S.B.CC AS y, s['AA'] AS z FROM t";
+    let schema = session().query_schema(sql, &sources).unwrap();
+    let types: Vec<String> = schema.fields().iter().map(|f| f.data_type().to_string()).collect();
+    assert_eq!(types, ["Int64", "Utf8", "Int32"]);
+}
+
+#[test]
+fn integer_sums_fail_instead_of_wrapping() {
+    for sql in [
+        "SELECT sum(x) AS s FROM (VALUES (9223372036854775807), (1)) t(x)",
+        "SELECT sum(x) OVER () AS s FROM (VALUES (9223372036854775807), (1)) t(x)",
+    ] {
+        let error = single(sql).map(|b| panic!("{sql}: {b:?}")).unwrap_err();
+        assert_eq!(error.class(), deltaic_batch::ErrorClass::Data, "{sql}: {error}");
+    }
+    let fits = single("SELECT sum(x) AS s FROM (VALUES (9223372036854775807), (1), (-2)) t(x)").unwrap();
+    assert_eq!(fits.column(0).as_primitive::<arrow::datatypes::Int64Type>().value(0), i64::MAX - 1);
+}

@@ -8,16 +8,16 @@ const REGIONS: (&str, &str) = ("regions", "name STRING, country STRING");
 /// Two steps of changes to both tables.
 const STEPS: [&[(&str, &str)]; 3] = [
     &[
-        ("orders", "+ 1, 'n', 10, 1.5\n+ 2, 'n', 20, 0.25\n+ 3, 's', 30, NULL\n+ 4, NULL, NULL, 2.5"),
-        ("regions", "+ 'n', 'A'\n+ 's', 'B'\n+ 's', 'C'"),
+        ("orders", "+ 1 | n | 10 | 1.5\n+ 2 | n | 20 | 0.25\n+ 3 | s | 30 | NULL\n+ 4 | NULL | NULL | 2.5"),
+        ("regions", "+ n | A\n+ s | B\n+ s | C"),
     ],
     &[
-        ("orders", "- 2, 'n', 20, 0.25\n+ 5, 's', 5, 7.0\n+ 6, 'w', 60, 1.0\n+ 1, 'n', 10, 1.5"),
-        ("regions", "- 's', 'C'\n+ NULL, 'Z'"),
+        ("orders", "- 2 | n | 20 | 0.25\n+ 5 | s | 5 | 7.0\n+ 6 | w | 60 | 1.0\n+ 1 | n | 10 | 1.5"),
+        ("regions", "- s | C\n+ NULL | Z"),
     ],
     &[
-        ("orders", "- 1, 'n', 10, 1.5\n- 1, 'n', 10, 1.5\n- 3, 's', 30, NULL\n- 4, NULL, NULL, 2.5"),
-        ("regions", "- 'n', 'A'\n+ 'w', 'D'"),
+        ("orders", "- 1 | n | 10 | 1.5\n- 1 | n | 10 | 1.5\n- 3 | s | 30 | NULL\n- 4 | NULL | NULL | 2.5"),
+        ("regions", "- n | A\n+ w | D"),
     ],
 ];
 
@@ -105,16 +105,16 @@ views! {
 fn a_global_aggregate_has_its_row_before_any_data() {
     let mut view = Checked::new(&[ORDERS], "SELECT count(*) AS n, sum(amount) AS s FROM orders");
     view.step(&[]).unwrap();
-    assert_eq!(view.rows(), "+ 0, NULL\n");
+    assert_eq!(view.rows(), "+ 0 | NULL\n");
 }
 
 #[test]
 fn ties_of_a_limit_do_not_depend_on_the_way() {
     let sql = "SELECT id, region FROM orders ORDER BY region LIMIT 2";
     let mut one = Checked::new(&[ORDERS], sql);
-    one.step(&[("orders", "+ 3, 'n', 1, 1.0\n+ 1, 'n', 1, 1.0\n+ 2, 'n', 1, 1.0")]).unwrap();
+    one.step(&[("orders", "+ 3 | n | 1 | 1.0\n+ 1 | n | 1 | 1.0\n+ 2 | n | 1 | 1.0")]).unwrap();
     let mut two = Checked::new(&[ORDERS], sql);
-    for row in ["+ 2, 'n', 1, 1.0", "+ 3, 'n', 1, 1.0", "+ 1, 'n', 1, 1.0"] {
+    for row in ["+ 2 | n | 1 | 1.0", "+ 3 | n | 1 | 1.0", "+ 1 | n | 1 | 1.0"] {
         two.step(&[("orders", row)]).ok();
     }
     assert_eq!(one.rows(), two.rows());
@@ -123,8 +123,8 @@ fn ties_of_a_limit_do_not_depend_on_the_way() {
 #[test]
 fn float_sums_come_back_exactly() {
     let mut view = Checked::new(&[("t", "k INT, x DOUBLE")], "SELECT k, sum(x) AS s FROM t GROUP BY k");
-    view.step(&[("t", "+ 1, 1.0")]).unwrap();
-    view.step(&[("t", "+ 1, 1e16\n- 1, 1.0")]).unwrap();
-    view.step(&[("t", "+ 1, 1.0\n- 1, 1e16")]).unwrap();
-    assert_eq!(view.rows(), "+ 1, 1.0\n");
+    view.step(&[("t", "+ 1 | 1.0")]).unwrap();
+    view.step(&[("t", "+ 1 | 1e16\n- 1 | 1.0")]).unwrap();
+    view.step(&[("t", "+ 1 | 1.0\n- 1 | 1e16")]).unwrap();
+    assert_eq!(view.rows(), "+ 1 | 1.0\n");
 }
