@@ -5,6 +5,7 @@ mod column;
 mod distinct;
 mod filter;
 mod join;
+mod multiplicity;
 mod operator;
 mod project;
 mod scd;

@@ -1,0 +1,6 @@
+//! Tables from the outside: commits, versions, change feed, crashes.
+
+#[cfg(test)]
+mod basics;
+#[cfg(test)]
+mod fixture;
