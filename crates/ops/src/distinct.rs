@@ -11,7 +11,7 @@
 //!
 //! **Refuses**: columns of types that have no row encoding (unions).
 
-use arrow::array::{Array, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::datatypes::SchemaRef;
 use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_state::Slot;

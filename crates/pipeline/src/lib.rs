@@ -1,6 +1,7 @@
 //! Projects: datasets, flows, graph, update execution, event log.
 
 mod graph;
+mod near;
 mod pipeline;
 mod project;
 mod report;

@@ -32,6 +32,8 @@ mod absorb;
 mod pairs;
 mod side;
 mod spec;
+#[cfg(test)]
+mod tests;
 
 pub use spec::{Join, JoinKind, JoinSpec};
 

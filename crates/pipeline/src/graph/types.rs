@@ -1,13 +1,11 @@
-//! The graph: datasets and flows, resolved and validated before any data is touched.
+//! The graph as the rest of the crate sees it.
 
 use std::collections::BTreeMap;
 
 use arrow::datatypes::SchemaRef;
-use deltaic_batch::{Error, Location, Result};
-use deltaic_plan::{RefreshPolicy, Session, TypedExpression};
+use deltaic_batch::{Location, Result};
+use deltaic_plan::{RefreshPolicy, TypedExpression};
 use deltaic_sql::{DatasetKind, Expectation, ReadFiles, ScdType};
-
-use crate::Project;
 
 /// Tells the schema of files (declared, or inferred from what lies there now or was read before).
 pub trait FileSchemas {
@@ -103,6 +101,8 @@ pub struct FlowNode {
     pub schema: SchemaRef,
     /// `ONCE`.
     pub once: bool,
+    /// The project's configuration with the `SET`s before the flow in its file.
+    pub configuration: BTreeMap<String, String>,
     /// Where it is written.
     pub location: Location,
 }
@@ -116,9 +116,11 @@ pub struct DatasetNode {
     pub name: String,
     /// Kind.
     pub kind: DatasetKind,
-    /// Schema of its rows, declared or derived.
+    /// Schema of its rows, declared or derived. Columns are nullable unless declared NOT NULL.
     pub schema: SchemaRef,
-    /// Expectations on what flows in.
+    /// Expectations on what flows in, bound to `schema`; on an AUTO CDC target, bound to the
+    /// events (the schema of its flows). A NOT NULL column that a flow might give a NULL is one
+    /// more of them.
     pub expectations: Vec<(Expectation, TypedExpression)>,
     /// `COMMENT`.
     pub comment: Option<String>,
@@ -128,8 +130,12 @@ pub struct DatasetNode {
     pub refresh_policy: RefreshPolicy,
     /// Flows into it, by index.
     pub flows: Vec<usize>,
-    /// The query's text, for temporary views.
+    /// The query's text, for views, temporary or not.
     pub view_query: Option<String>,
+    /// Leaf inputs of a view's query, as [`FlowNode::inputs`].
+    pub view_inputs: Vec<FlowInput>,
+    /// Views that a view's query reaches, as [`FlowNode::views`].
+    pub view_views: BTreeMap<String, String>,
     /// Rows are only ever added.
     pub append_only: bool,
     /// Where it is written.
@@ -145,13 +151,4 @@ pub struct Graph {
     pub flows: Vec<FlowNode>,
     /// Things to tell the user that are not errors.
     pub warnings: Vec<String>,
-}
-
-/// Parses, resolves and validates. All errors that can be found together are returned together.
-pub fn resolve(
-    _project: &Project,
-    _session: &Session,
-    _files: &dyn FileSchemas,
-) -> std::result::Result<Graph, Vec<Error>> {
-    unimplemented!("skeleton")
 }
