@@ -114,7 +114,7 @@ fn structs(
     if fields.is_empty() {
         return Ok((Arc::new(StructArray::new_empty_fields(cells.len(), nulls)), bad));
     }
-    let fields: Fields = fields.iter().map(|f| nullable(f)).collect();
+    let fields: Fields = fields.iter().map(nullable).collect();
     Ok((Arc::new(StructArray::try_new(fields, columns, nulls)?), bad))
 }
 

@@ -100,12 +100,9 @@ fn infer_file(
     }
     let mut columns = Vec::new();
     for row in reader::json_rows(&text, options) {
-        match row.value {
-            Ok(Json::Object(fields, _)) => {
-                columns = merge_columns(columns, object_columns(&fields));
-            }
-            // Malformed rows are the reader's business, by its mode.
-            Ok(_) | Err(_) => {}
+        // Malformed rows are the reader's business, by its mode.
+        if let Ok(Json::Object(fields, _)) = row.value {
+            columns = merge_columns(columns, object_columns(&fields));
         }
     }
     if !options.infer_types {

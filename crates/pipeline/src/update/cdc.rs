@@ -142,7 +142,7 @@ fn merge(
     let opened = open_state(cx, node, stored, spec, &fingerprint, reset)?;
     let mut warnings = Vec::new();
     let (mut circuit, operator, chain, rebuilt) = match opened {
-        Opened::Ready { circuit, operator, chain } => (circuit, operator, chain, false),
+        Opened::Ready(ready) => (ready.circuit, ready.operator, ready.chain, false),
         Opened::Rebuild(why) => {
             warnings.extend(why.map(|w| {
                 format!(
@@ -187,13 +187,17 @@ fn merge(
     Ok(Refreshed { outcomes, stored: Some(committed.stored) })
 }
 
+/// A merge circuit with its state.
+struct Ready {
+    circuit: Circuit,
+    operator: Arc<ScdMerge>,
+    /// Sizes of the stored full image and changes.
+    chain: Option<(usize, usize)>,
+}
+
 /// Where the merge's state comes from.
 enum Opened {
-    Ready {
-        circuit: Circuit,
-        operator: Arc<ScdMerge>,
-        chain: Option<(usize, usize)>,
-    },
+    Ready(Box<Ready>),
     /// From all events; with the reason when that is worth a warning.
     Rebuild(Option<String>),
 }
@@ -209,7 +213,7 @@ fn open_state(
     let epoch = stored.epoch("");
     if reset || epoch == 0 {
         let (circuit, operator) = circuit(spec, cx.shards)?;
-        return Ok(Opened::Ready { circuit, operator, chain: None });
+        return Ok(Opened::Ready(Box::new(Ready { circuit, operator, chain: None })));
     }
     let found = match StateStore::new(cx.storage, &node.key).load(epoch, fingerprint)? {
         Ok(found) => found,
@@ -222,7 +226,7 @@ fn open_state(
     match circuit.restore(&found.full, &found.changes) {
         Ok(()) => {
             let chain = Some((found.full_bytes, found.changes_bytes));
-            Ok(Opened::Ready { circuit, operator, chain })
+            Ok(Opened::Ready(Box::new(Ready { circuit, operator, chain })))
         }
         Err(error) => Ok(Opened::Rebuild(Some(format!("cannot be read ({})", error.message())))),
     }
