@@ -1,5 +1,7 @@
 //! What flows from node to node in one epoch, and how it is spread over shards.
 
+use std::sync::Arc;
+
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use deltaic_batch::{Error, Result, ZBatch, hash_columns, shard_of};
@@ -219,7 +221,8 @@ fn has_one_sign(weights: &[i64]) -> bool {
 /// The batch under `schema`, whose types it has. Fails when a NULL stands in a column that the
 /// schema says has none.
 pub(crate) fn relabelled(batch: ZBatch, schema: &SchemaRef) -> Result<ZBatch> {
-    if batch.schema().fields() == schema.fields() {
+    let own = batch.rows().schema_ref();
+    if Arc::ptr_eq(own, schema) || own.fields() == schema.fields() {
         return Ok(batch);
     }
     let (rows, weights) = batch.into_parts();

@@ -84,6 +84,28 @@ fn the_first_epoch_calls_every_operator_in_every_shard_and_later_ones_only_with_
 }
 
 #[test]
+fn an_operator_and_a_shard_without_input_are_not_called() {
+    let stub = Stub::new(Exchange::ByKey(vec![0]), Algebra::NonLinear, false, |inputs, cx, out| {
+        if inputs[0].is_empty() && !cx.is_first() {
+            return Err(Error::internal("CALLED", "with nothing"));
+        }
+        out.push(inputs[0].clone())
+    });
+    let mut builder = CircuitBuilder::new();
+    let t = builder.source("t", pairs()).unwrap();
+    let other = builder.source("other", pairs()).unwrap();
+    for (name, source) in [("view", t), ("idle", other)] {
+        let node = builder.add(stub.clone(), &[source]).unwrap();
+        builder.output(name, node).unwrap();
+    }
+    let mut circuit = builder.build(CircuitOptions { shards: 3, checks: false }).unwrap();
+    for delta in ["", "+ 1 | 1", "", "+ 2 | 2\n- 1 | 1"] {
+        let delta = batch(delta);
+        assert_eq!(step(&mut circuit, delta.clone()).unwrap().num_rows(), delta.num_rows());
+    }
+}
+
+#[test]
 fn equal_keys_meet_in_one_shard_whatever_the_size_of_the_delta() {
     // Sums the weights of each key of the delta.
     let stub = Stub::new(Exchange::ByKey(vec![0]), Algebra::NonLinear, false, |inputs, _, out| {
