@@ -138,7 +138,7 @@ pub mod plan {
 pub mod prelude {
     pub use crate::batch::ZBatch;
     pub use crate::exec::{Circuit, CircuitBuilder, CircuitOptions};
+    pub use crate::{Error, Result};
     #[cfg(feature = "sql")]
     pub use crate::{View, schema};
-    pub use crate::{Error, Result};
 }
