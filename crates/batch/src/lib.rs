@@ -8,6 +8,8 @@ mod consolidate;
 mod error;
 mod hash;
 mod mix;
+#[cfg(test)]
+mod model_tests;
 mod partition;
 mod rows;
 mod text;

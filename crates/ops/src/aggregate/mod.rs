@@ -217,6 +217,10 @@ impl Operator for Aggregate {
         &self.spec
     }
 
+    fn needs_consolidated(&self) -> bool {
+        false
+    }
+
     fn step(
         &self,
         inputs: &[ZBatch],

@@ -37,9 +37,15 @@ pub(super) fn absorb(
     if keyed.is_empty() {
         return Ok(());
     }
+    let partner = join.other(side);
+    if other.is_empty() {
+        if side.lone == Lone::Unmatched {
+            join.emit_lone(side, keyed.rows().columns().to_vec(), keyed.weights().to_vec(), out)?;
+        }
+        return own.apply(&side.store(&keyed)?);
+    }
     let met = meet(&Probe { join, side, delta: &keyed, other }, out)?;
     emit_own(join, side, &keyed, &met.matched, out)?;
-    let partner = join.other(side);
     if partner.lone == Lone::Never {
         return own.apply(&side.store(&keyed)?);
     }

@@ -90,15 +90,16 @@ impl Base {
         let mut found: Vec<u32> =
             rows.iter().map(|&row| self.keys.find(hashes[row as usize])).collect();
         // Phase two: the hashes agree, do the keys?
-        let hits: Vec<usize> = (0..rows.len()).filter(|&i| found[i] != NONE).collect();
+        let doubtful =
+            |&i: &usize| found[i] != NONE && layout.must_compare(hashes[rows[i] as usize]);
+        let hits: Vec<usize> = (0..rows.len()).filter(doubtful).collect();
         let left: Vec<u32> = hits.iter().map(|&i| rows[i]).collect();
         let right: Vec<u32> = hits.iter().map(|&i| self.keys.starts[found[i] as usize]).collect();
         let ours = layout.key_of(&self.columns);
-        let hash = |hit: usize| hashes[left[hit] as usize];
-        for hit in layout.different_keys(key, &left, &ours, &right, hash)? {
-            let at = hits[hit];
+        for hit in layout.different_keys(key, &left, &ours, &right)? {
+            let (at, row) = (hits[hit], left[hit]);
             let start = found[at] + 1;
-            found[at] = self.find_other_key(&ours, key, rows[at], hash(hit), start)?;
+            found[at] = self.find_other_key(&ours, key, row, hashes[row as usize], start)?;
         }
         Ok(found)
     }
@@ -226,11 +227,12 @@ pub(super) fn weight_overflow() -> Error {
 fn key_starts(layout: &Layout, run: &Run) -> Result<Option<Vec<u32>>> {
     let count = row_number(run.len());
     let begins = |row: u32| row == 0 || run.hashes[row as usize - 1] != run.hashes[row as usize];
-    let (starts, others): (Vec<u32>, Vec<u32>) = (0..count).partition(|&row| begins(row));
+    let starts = (0..count).filter(|&row| begins(row)).collect();
+    let doubtful = |&row: &u32| !begins(row) && layout.must_compare(run.hashes[row as usize]);
+    let others: Vec<u32> = (0..count).filter(doubtful).collect();
     let before: Vec<u32> = others.iter().map(|row| row - 1).collect();
     let key = layout.key_of(&run.columns);
-    let hash = |i: usize| run.hashes[others[i] as usize];
-    let different = layout.different_keys(&key, &before, &key, &others, hash)?;
+    let different = layout.different_keys(&key, &before, &key, &others)?;
     Ok(different.is_empty().then_some(starts))
 }
 

@@ -24,6 +24,7 @@ pub(super) struct Layout {
     sorter: Option<RowConverter>,
     /// Equal key hashes mean equal keys (but for the hash of NULL).
     hash_is_exact: bool,
+    null_hash: u64,
     /// Keeps these bits of every hash alone, so that tests can make different rows share one.
     #[cfg(test)]
     hash_mask: u64,
@@ -67,6 +68,7 @@ impl Layout {
             sorted,
             sorter,
             hash_is_exact,
+            null_hash: null_hash(),
             #[cfg(test)]
             hash_mask: u64::MAX,
         })
@@ -75,7 +77,7 @@ impl Layout {
     #[cfg(test)]
     pub(super) fn mask_hashes(&mut self, mask: u64) {
         self.hash_mask = mask;
-        self.hash_is_exact &= mask == u64::MAX;
+        self.hash_is_exact &= mask == u64::MAX || self.key.is_empty();
     }
 
     /// Hashes of keys or whole rows.
@@ -148,23 +150,21 @@ impl Layout {
         Ok(Some(RowConverter::new(fields)?.convert_columns(&key)?))
     }
 
-    /// True when equal hashes prove `pairs` pairs of keys equal. `hash(i)` is the hash of pair `i`.
-    pub(super) fn hash_decides(&self, pairs: usize, hash: impl Fn(usize) -> u64) -> bool {
-        let null = null_hash();
-        self.key.is_empty() || self.hash_is_exact && (0..pairs).all(|i| hash(i) != null)
+    /// False when keys of this hash are surely equal, without a look at their columns.
+    #[inline]
+    pub(super) fn must_compare(&self, hash: u64) -> bool {
+        !self.hash_is_exact || hash == self.null_hash
     }
 
     /// Which pairs of keys differ although their hashes are equal; all but certainly none.
-    /// `hash(i)` is the hash of pair `i`.
     pub(super) fn different_keys(
         &self,
         left: &[ArrayRef],
         at_left: &[u32],
         right: &[ArrayRef],
         at_right: &[u32],
-        hash: impl Fn(usize) -> u64,
     ) -> Result<Vec<usize>> {
-        if self.hash_decides(at_left.len(), hash) {
+        if at_left.is_empty() {
             return Ok(Vec::new());
         }
         let equal = equal_pairs(left, at_left, right, at_right)?;
