@@ -69,6 +69,35 @@ pub fn hash128_rows(rows: &RecordBatch) -> Result<Vec<u128>> {
     Ok(high.iter().zip(low).map(|(&high, low)| u128::from(high) << 64 | u128::from(low)).collect())
 }
 
+/// The hash of NULL.
+///
+/// ```
+/// # use arrow::array::{ArrayRef, NullArray};
+/// let nulls: ArrayRef = std::sync::Arc::new(NullArray::new(1));
+/// assert_eq!(deltaic_batch::hash_columns(&[nulls], 1)?, [deltaic_batch::null_hash()]);
+/// # Ok::<(), deltaic_batch::Error>(())
+/// ```
+pub fn null_hash() -> u64 {
+    HIGH.null()
+}
+
+/// True when equal hashes mean equal rows of these types, so long as the hash is not
+/// [`null_hash`]: the rows are one value of at most 64 bits, or nothing.
+///
+/// ```
+/// use arrow::datatypes::DataType;
+///
+/// assert!(deltaic_batch::hash_is_exact(&[DataType::Int64]));
+/// assert!(!deltaic_batch::hash_is_exact(&[DataType::Utf8]));
+/// ```
+pub fn hash_is_exact(types: &[DataType]) -> bool {
+    match types {
+        [] => true,
+        [one] => one.primitive_width().is_some_and(|width| width <= 8) || *one == DataType::Boolean,
+        _ => false,
+    }
+}
+
 fn hash_lane(lane: Lane, columns: &[ArrayRef], num_rows: usize) -> Result<Vec<u64>> {
     if let Some(column) = columns.iter().find(|c| c.len() != num_rows) {
         return Err(Error::internal(

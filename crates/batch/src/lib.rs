@@ -8,6 +8,8 @@ mod consolidate;
 mod error;
 mod hash;
 mod mix;
+#[cfg(test)]
+mod model_tests;
 mod partition;
 mod rows;
 mod text;
@@ -15,7 +17,7 @@ mod zbatch;
 
 pub use canonical::canonicalize;
 pub use error::{Error, ErrorClass, Location, Result};
-pub use hash::{hash_columns, hash128_rows};
+pub use hash::{hash_columns, hash_is_exact, hash128_rows, null_hash};
 pub use partition::shard_of;
 pub use rows::RowEncoder;
 pub use zbatch::ZBatch;

@@ -11,7 +11,7 @@
 //!
 //! **Refuses**: columns of types that have no row encoding (unions).
 
-use arrow::array::{Array, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::datatypes::SchemaRef;
 use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_state::Slot;
@@ -68,6 +68,10 @@ impl Distinct {
 impl Operator for Distinct {
     fn spec(&self) -> &OperatorSpec {
         &self.spec
+    }
+
+    fn needs_consolidated(&self) -> bool {
+        false
     }
 
     fn step(

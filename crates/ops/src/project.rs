@@ -23,6 +23,23 @@ use deltaic_state::Slot;
 use crate::{Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext};
 
 /// Computes columns.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::datatypes::{DataType, Field, Schema};
+/// # use deltaic_batch::ZBatch;
+/// # use deltaic_ops::{ColumnRef, Operator, Project, StepContext};
+/// let id = Field::new("id", DataType::Int64, false);
+/// let city = Field::new("city", DataType::Utf8, false);
+/// let schema = Arc::new(Schema::new(vec![id, city.clone()]));
+/// let cities = vec![(Arc::new(ColumnRef(1)) as _, city)];
+/// let project = Project::try_new(schema.clone(), cities, "city".into())?;
+/// let delta = ZBatch::parse(&schema, "+ 1 | Oslo\n+ 2 | Oslo\n- 3 | Rome")?;
+/// let mut out: Vec<ZBatch> = Vec::new();
+/// project.step(&[delta], &mut [], &mut out, &StepContext { epoch: 0, shard: 0, shards: 1 })?;
+/// assert_eq!(out[0].consolidate()?.to_string(), "+2 Oslo\n- Rome\n");
+/// # Ok::<(), deltaic_batch::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Project {
     spec: OperatorSpec,
@@ -79,6 +96,10 @@ impl Operator for Project {
         &self.spec
     }
 
+    fn needs_consolidated(&self) -> bool {
+        !self.columns.iter().all(|column| column.cannot_fail())
+    }
+
     fn step(
         &self,
         inputs: &[ZBatch],
@@ -92,5 +113,60 @@ impl Operator for Project {
         }
         let rows = self.evaluate(input.rows())?;
         out.push(ZBatch::try_new(rows, input.weights().clone())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ColumnRef;
+    use arrow::array::{ArrayRef, AsArray, Float64Array};
+    use arrow::datatypes::{DataType, Float64Type};
+
+    /// `1 / x`.
+    #[derive(Debug)]
+    struct Inverse;
+
+    impl Evaluator for Inverse {
+        fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+            let x = batch.column(0).as_primitive::<Float64Type>();
+            Ok(Arc::new(x.unary::<_, Float64Type>(|x| 1.0 / x)))
+        }
+    }
+
+    fn run(columns: Vec<(Arc<dyn Evaluator>, Field)>) -> Result<ZBatch> {
+        let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Float64, true)]));
+        let x = Arc::new(Float64Array::from(vec![2.0, f64::NEG_INFINITY]));
+        let rows = RecordBatch::try_new(schema.clone(), vec![x]).unwrap();
+        let project = Project::try_new(schema, columns, String::new())?;
+        let mut out: Vec<ZBatch> = Vec::new();
+        let cx = StepContext { epoch: 0, shard: 0, shards: 1 };
+        let input = ZBatch::try_new(rows, vec![3, -1])?;
+        project.step(&[input], &mut [], &mut out, &cx)?;
+        Ok(out.remove(0))
+    }
+
+    #[test]
+    fn computes_columns_keeps_weights_and_makes_floats_canonical() {
+        let inverse = Field::new("inverse", DataType::Float64, true);
+        let copy = Field::new("x", DataType::Float64, true);
+        let out = run(vec![(Arc::new(Inverse), inverse), (Arc::new(ColumnRef(0)), copy)]).unwrap();
+        assert_eq!(out.weights().as_ref(), &[3, -1]);
+        let values = out.rows().column(0).as_primitive::<Float64Type>();
+        assert_eq!(values.value(0).to_bits(), 0.5_f64.to_bits());
+        assert_eq!(values.value(1).to_bits(), 0.0_f64.to_bits(), "-0.0 is not canonical");
+        assert_eq!(out.rows().column(1).as_primitive::<Float64Type>().value(0), 2.0);
+    }
+
+    #[test]
+    fn no_columns_leave_the_weights() {
+        let out = run(Vec::new()).unwrap();
+        assert_eq!((out.rows().num_columns(), out.weights().as_ref()), (0, &[3, -1][..]));
+    }
+
+    #[test]
+    fn refuses_another_type_than_declared() {
+        let field = Field::new("x", DataType::Int64, true);
+        assert_eq!(run(vec![(Arc::new(ColumnRef(0)), field)]).unwrap_err().code(), "PROJECT_TYPE");
     }
 }

@@ -48,6 +48,10 @@ impl Operator for UnionAll {
         &self.spec
     }
 
+    fn needs_consolidated(&self) -> bool {
+        false
+    }
+
     fn step(
         &self,
         inputs: &[ZBatch],
@@ -70,4 +74,36 @@ fn renamed(batch: &ZBatch, schema: &SchemaRef) -> Result<ZBatch> {
     let columns = batch.rows().columns().to_vec();
     let rows = RecordBatch::try_new_with_options(schema.clone(), columns, &options)?;
     ZBatch::try_new(rows, batch.weights().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::{DataType, Field, Schema};
+    use std::sync::Arc;
+
+    fn schema(name: &str) -> SchemaRef {
+        Arc::new(Schema::new(vec![Field::new(name, DataType::Int64, true)]))
+    }
+
+    #[test]
+    fn inputs_add_up_under_the_schema_of_the_output() {
+        let union = UnionAll::try_new(schema("id"), 3).unwrap();
+        let inputs = [
+            ZBatch::parse(&schema("a"), "+ 1\n- 2").unwrap(),
+            ZBatch::empty(schema("b")),
+            ZBatch::parse(&schema("c"), "+ 2\n+ 1").unwrap(),
+        ];
+        let mut out: Vec<ZBatch> = Vec::new();
+        let cx = StepContext { epoch: 0, shard: 0, shards: 1 };
+        union.step(&inputs, &mut [], &mut out, &cx).unwrap();
+        assert!(out.iter().all(|piece| piece.schema() == schema("id")));
+        let sum = ZBatch::concat(&schema("id"), &out).unwrap().consolidate().unwrap();
+        assert_eq!(sum.to_string(), "+2 1\n");
+    }
+
+    #[test]
+    fn refuses_no_inputs() {
+        assert_eq!(UnionAll::try_new(schema("id"), 0).unwrap_err().code(), "UNION_INPUTS");
+    }
 }

@@ -18,7 +18,6 @@ mod calls;
 mod cdc;
 mod columns;
 mod dataset;
-mod dialect;
 mod errors;
 mod flow;
 mod query;
@@ -33,5 +32,4 @@ pub use ast::{
     JoinSide, JoinedSources, Name, OnViolation, ParseError, Query, QuerySource, ReadFiles,
     RefreshPolicy, ScdType, Sink, Span, Spanned, Statement, TableRef, Unbounded,
 };
-pub use dialect::PipelineDialect;
 pub use statements::{parse_file, parse_query};

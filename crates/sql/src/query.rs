@@ -2,18 +2,19 @@
 //! in the tokens that `sqlparser` checks. The user's text is edited in place, never printed from
 //! a tree, so that lines, comments and spelling stay.
 
+use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use crate::ast::{Edit, ParseError, Query, Span};
-use crate::dialect::PipelineDialect;
+
 use crate::errors::{error, from_sqlparser, near};
 use crate::relations;
 use crate::streams::{self, Replacement};
 use crate::tokens::{Cursor, Tok};
 
 /// How deep expressions may nest.
-const DEPTH_MAX: usize = 50;
+const DEPTH_MAX: usize = 128;
 
 /// Hands out placeholder names that are unique over all files of a project.
 #[derive(Debug)]
@@ -89,7 +90,9 @@ pub(crate) fn expression(at: &mut Cursor<'_>, what: &str) -> Result<(), ParseErr
 }
 
 fn parser(tokens: Vec<TokenWithSpan>) -> Parser<'static> {
-    Parser::new(&PipelineDialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens)
+    Parser::new(&GenericDialect {})
+        .with_recursion_limit(DEPTH_MAX)
+        .with_tokens_with_locations(tokens)
 }
 
 /// `prefix` stands before the part in the text (and is a table position at its end).

@@ -1,9 +1,10 @@
 //! Text → tokens with byte places, and the cursor that the statement parsers read them with.
 
+use sqlparser::dialect::GenericDialect;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::ast::{Name, ParseError, Span, Spanned};
-use crate::dialect::PipelineDialect;
+
 use crate::errors::{describe, error};
 
 /// A token that is neither white space nor comment.
@@ -62,7 +63,7 @@ impl Tok {
 /// The tokens of a file, and the error that ends them early (an open string or comment).
 pub(crate) fn tokenize(text: &str) -> (Vec<Tok>, Option<ParseError>) {
     let mut raw = Vec::new();
-    let failed = Tokenizer::new(&PipelineDialect, text)
+    let failed = Tokenizer::new(&GenericDialect {}, text)
         .with_unescape(true)
         .tokenize_with_location_into_buf(&mut raw)
         .err();

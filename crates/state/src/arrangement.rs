@@ -1,8 +1,40 @@
 //! Arrangement: a multiset of rows by key.
+//!
+//! Rows lie in a **base** (distinct keys sorted by a 64-bit hash under a directory, the rows of a
+//! key contiguous and in order, weights changed in place) and an **overlay** (a hash table from key
+//! to the rows of recent epochs, in order too). A distinct row is in one of them only. The overlay
+//! is folded into the base when it passes a quarter of it, which costs O(1) per row, amortised;
+//! so does the removal of rows whose weight is back at 0.
+//!
+//! Every lookup has two phases: integers are matched by hash, block by block; then the candidates'
+//! columns are compared in typed loops. Two keys or rows of equal hash are told apart, always.
 
-use arrow::array::ArrayRef;
+mod base;
+mod bytes;
+mod equal;
+mod layout;
+mod live_set;
+#[cfg(test)]
+mod model_tests;
+mod overlay;
+mod probe;
+mod run;
+mod sorted_rows;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::datatypes::SchemaRef;
 use deltaic_batch::{Result, ZBatch};
+
+use base::{Base, NONE};
+use bytes::{CHANGE, ChangeLog, FULL, read_rows, write_rows};
+use layout::Layout;
+use overlay::Overlay;
+use run::{ROWS_MAX, Run};
+
+/// Rows of weight 0 in the base, and rows in the overlay, below which nothing is folded.
+const FOLD_ROWS_MIN: usize = 1024;
+/// The overlay may have this part of the base's rows, and so many of the base's may be of weight 0.
+const FOLD_SHARE: usize = 4;
 
 /// One column of the order that rows of a key are kept in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,15 +52,30 @@ pub struct SortKey {
 pub struct ArrangementSpec {
     /// Schema of the arranged rows.
     pub schema: SchemaRef,
-    /// Key columns (may be empty: one key).
+    /// Key columns (may be empty: one key, which is probed by one row).
     pub key: Vec<usize>,
-    /// Order of the rows of a key; ties, and an empty list, are ordered by the whole row's hash.
+    /// Order of the rows of a key. Ties are ordered by all other columns, ascending, `NULL` first;
+    /// without any order, rows are ordered by their hash.
     pub order: Vec<SortKey>,
 }
 
 /// Names one arranged row until the next change of the arrangement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowRef(pub u32);
+
+impl RowRef {
+    /// Set in the number of an overlay row.
+    const OVERLAY: u32 = 1 << 31;
+
+    fn overlay(row: u32) -> Self {
+        Self(row | Self::OVERLAY)
+    }
+
+    /// The overlay row, unless this is one of the base.
+    fn as_overlay(self) -> Option<u32> {
+        (self.0 & Self::OVERLAY != 0).then_some(self.0 & !Self::OVERLAY)
+    }
+}
 
 /// Result of a probe, column by column: for match `i`, probe row, arranged row, its weight.
 /// Matches of one probe row are adjacent, in the arrangement's order.
@@ -43,66 +90,313 @@ pub struct Matches {
 }
 
 /// One shard's multiset of rows by key.
+///
+/// Weights may be negative (a retraction may come before its insertion); a row of weight 0 is not
+/// there. Floats must be canonical.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow::array::{ArrayRef, AsArray, Int64Array};
+/// use arrow::datatypes::{DataType, Field, Schema};
+/// use deltaic_batch::ZBatch;
+/// use deltaic_state::{Arrangement, ArrangementSpec, SortKey};
+///
+/// let schema = Arc::new(Schema::new(vec![
+///     Field::new("city", DataType::Int64, true),
+///     Field::new("name", DataType::Utf8, true),
+/// ]));
+/// let by_name = SortKey { column: 1, descending: false, nulls_first: false };
+/// let spec = ArrangementSpec { schema: schema.clone(), key: vec![0], order: vec![by_name] };
+/// let mut people = Arrangement::try_new(&spec)?;
+/// people.apply(&ZBatch::parse(&schema, "+ 1 | cy\n+ 1 | ann\n+ 2 | bo")?)?;
+/// people.apply(&ZBatch::parse(&schema, "- 2 | bo")?)?;
+///
+/// let cities: ArrayRef = Arc::new(Int64Array::from(vec![2, 1]));
+/// let matches = people.probe(&[cities], false)?;
+/// assert_eq!(matches.probe, [1, 1]);
+/// let names = people.gather(&matches.rows, &[1])?;
+/// assert_eq!(names[0].as_string::<i32>().value(0), "ann");
+/// # Ok::<(), deltaic_batch::Error>(())
+/// ```
 #[derive(Debug)]
-pub struct Arrangement {}
+pub struct Arrangement {
+    layout: Layout,
+    base: Base,
+    overlay: Overlay,
+    /// Deltas since the last write; kept from the first write on.
+    log: Option<ChangeLog>,
+}
 
 impl Arrangement {
     /// Empty.
-    pub fn try_new(_spec: &ArrangementSpec) -> Result<Self> {
-        unimplemented!("skeleton")
+    pub fn try_new(spec: &ArrangementSpec) -> Result<Self> {
+        let layout = Layout::try_new(spec)?;
+        let base = empty_base(&layout)?;
+        let overlay = Overlay::new(&layout);
+        Ok(Self { layout, base, overlay, log: None })
     }
-    /// Adds a consolidated delta (schema of the spec).
-    pub fn apply(&mut self, _delta: &ZBatch) -> Result<()> {
-        unimplemented!("skeleton")
+
+    /// Adds a delta (schema of the spec).
+    pub fn apply(&mut self, delta: &ZBatch) -> Result<()> {
+        let columns = self.layout.conform_rows(delta.rows().columns())?;
+        if delta.is_empty() {
+            return Ok(());
+        }
+        if let Some(log) = &mut self.log {
+            log.push(delta)?;
+        }
+        let run = Run::try_new(&self.layout, columns, delta.weights().to_vec())?;
+        let rows = (0..).zip(&run.weights).filter(|(_, w)| **w != 0).map(|(row, _)| row).collect();
+        let rows = self.add_to_base(&run, rows)?;
+        let rows = self.add_to_overlay(&run, rows)?;
+        self.append(&run, &rows)?;
+        if self.base.dead_rows() > self.fold_rows() {
+            self.fold(None)?;
+        }
+        Ok(())
     }
+
+    /// Adds to rows that the base has; returns the others.
+    fn add_to_base(&mut self, run: &Run, rows: Vec<u32>) -> Result<Vec<u32>> {
+        if self.base.len() == 0 {
+            return Ok(rows);
+        }
+        let found =
+            self.base.find_rows(&self.layout, &run.columns, &run.hashes, &run.sort, &rows)?;
+        let mut others = Vec::new();
+        for (row, (at, key)) in rows.into_iter().zip(found) {
+            if at == NONE {
+                others.push(row);
+            } else {
+                self.base.add(at, key, run.weights[row as usize])?;
+            }
+        }
+        Ok(others)
+    }
+
+    /// Adds to rows that the overlay has; returns the others.
+    fn add_to_overlay(&mut self, run: &Run, rows: Vec<u32>) -> Result<Vec<u32>> {
+        if self.overlay.len() == 0 || rows.is_empty() {
+            return Ok(rows);
+        }
+        let found =
+            self.overlay.find_rows(&self.layout, &run.columns, &run.hashes, &run.sort, &rows)?;
+        let mut others = Vec::new();
+        for (row, at) in rows.into_iter().zip(found) {
+            if at == NONE {
+                others.push(row);
+            } else {
+                self.overlay.add(at, run.weights[row as usize])?;
+            }
+        }
+        Ok(others)
+    }
+
+    /// Adds rows that are neither in the base nor in the overlay.
+    fn append(&mut self, run: &Run, rows: &[u32]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        if self.overlay.len() + rows.len() <= self.fold_rows() {
+            return self.overlay.insert(&self.layout, run, rows);
+        }
+        let mut new = run.sorted_part(&self.layout, rows)?;
+        if new.may_repeat_rows() {
+            let batch = self.batch(new.columns, &new.weights)?;
+            let (rows, weights) = batch.consolidate()?.into_parts();
+            let run = Run::try_new(&self.layout, rows.columns().to_vec(), weights.to_vec())?;
+            new = run.sorted(&self.layout)?;
+        }
+        self.fold(Some(new))
+    }
+
+    fn fold_rows(&self) -> usize {
+        (self.base.len() / FOLD_SHARE).max(FOLD_ROWS_MIN)
+    }
+
+    /// Makes one base of base, overlay and `new`, without rows of weight 0.
+    fn fold(&mut self, new: Option<Run>) -> Result<()> {
+        let layout = &self.layout;
+        let overlay = std::mem::replace(&mut self.overlay, Overlay::new(layout));
+        let recent = if overlay.live_rows() == 0 { None } else { Some(overlay.to_run(layout)?) };
+        drop(overlay);
+        let recent = match (recent, new) {
+            (Some(recent), Some(new)) => Some(Run::merge(layout, &recent, &new)?),
+            (recent, new) => recent.or(new),
+        };
+        if recent.is_none() && self.base.dead_rows() == 0 {
+            return Ok(());
+        }
+        let empty = empty_base(layout)?;
+        let live = self.base.live.len();
+        let base = std::mem::replace(&mut self.base, empty);
+        let run = match recent {
+            Some(recent) if live == 0 => recent,
+            Some(recent) => Run::merge(layout, &base.into_run(), &recent)?,
+            None => {
+                let live = base.live_rows().collect();
+                base.into_run().take(layout, live)?
+            }
+        };
+        self.base = Base::try_new(layout, run)?;
+        Ok(())
+    }
+
     /// All arranged rows whose key equals that of each probe row. `key` has the key columns of the
     /// probing batch, in the spec's order and types. NULL keys match only if `null_equals_null`.
-    pub fn probe(&self, _key: &[ArrayRef], _null_equals_null: bool) -> Result<Matches> {
-        unimplemented!("skeleton")
+    pub fn probe(&self, key: &[ArrayRef], null_equals_null: bool) -> Result<Matches> {
+        self.matches(key, null_equals_null, usize::MAX)
     }
+
     /// As [`Self::probe`], but at most the first `limit` rows of each key in the spec's order.
     pub fn probe_first(
         &self,
-        _key: &[ArrayRef],
-        _null_equals_null: bool,
-        _limit: usize,
+        key: &[ArrayRef],
+        null_equals_null: bool,
+        limit: usize,
     ) -> Result<Matches> {
-        unimplemented!("skeleton")
+        self.matches(key, null_equals_null, limit)
     }
+
     /// Sum of the weights of each probe row's key (0 when the key is unknown).
-    pub fn key_weights(&self, _key: &[ArrayRef], _null_equals_null: bool) -> Result<Vec<i64>> {
-        unimplemented!("skeleton")
+    pub fn key_weights(&self, key: &[ArrayRef], null_equals_null: bool) -> Result<Vec<i64>> {
+        self.totals(key, null_equals_null)
     }
-    /// Weight of each given whole row (0 when absent). `rows` has the spec's columns.
-    pub fn row_weights(&self, _rows: &[ArrayRef]) -> Result<Vec<i64>> {
-        unimplemented!("skeleton")
+
+    /// Weight of each given whole row (0 when absent). `rows` has the spec's columns; of rows
+    /// without columns there is one.
+    pub fn row_weights(&self, rows: &[ArrayRef]) -> Result<Vec<i64>> {
+        let count = rows.first().map_or(1, |column| column.len());
+        let run = Run::try_new(&self.layout, self.layout.conform_rows(rows)?, vec![0; count])?;
+        let all: Vec<u32> = (0..run::row_number(count)).collect();
+        let base = self.base.find_rows(&self.layout, &run.columns, &run.hashes, &run.sort, &all)?;
+        let overlay =
+            self.overlay.find_rows(&self.layout, &run.columns, &run.hashes, &run.sort, &all)?;
+        let weight = |((base, _), overlay): ((u32, u32), u32)| match (base, overlay) {
+            (NONE, NONE) => 0,
+            (NONE, row) => self.overlay.weights[row as usize],
+            (row, _) => self.base.weights[row as usize],
+        };
+        Ok(base.into_iter().zip(overlay).map(weight).collect())
     }
+
     /// The given columns of the given rows.
-    pub fn gather(&self, _rows: &[RowRef], _columns: &[usize]) -> Result<Vec<ArrayRef>> {
-        unimplemented!("skeleton")
+    pub fn gather(&self, rows: &[RowRef], columns: &[usize]) -> Result<Vec<ArrayRef>> {
+        if rows.iter().all(|row| row.as_overlay().is_none()) {
+            let rows = UInt32Array::from_iter_values(rows.iter().map(|row| row.0));
+            let take = |&c: &usize| Ok(arrow::compute::take(&self.base.columns[c], &rows, None)?);
+            return columns.iter().map(take).collect();
+        }
+        let place = |row: &RowRef| match row.as_overlay() {
+            None => (0, row.0 as usize),
+            Some(row) => {
+                let (chunk, at) = self.overlay.locate(row);
+                (chunk + 1, at)
+            }
+        };
+        let order: Vec<(usize, usize)> = rows.iter().map(place).collect();
+        let column = |&c: &usize| {
+            let chunks = self.overlay.chunks().iter().map(|chunk| chunk[c].as_ref());
+            let arrays: Vec<&dyn Array> =
+                std::iter::once(self.base.columns[c].as_ref()).chain(chunks).collect();
+            Ok(arrow::compute::interleave(&arrays, &order)?)
+        };
+        columns.iter().map(column).collect()
     }
+
     /// Everything, consolidated, in pieces of at most `rows_max` rows.
-    pub fn scan(&self, _rows_max: usize) -> Result<Vec<ZBatch>> {
-        unimplemented!("skeleton")
+    pub fn scan(&self, rows_max: usize) -> Result<Vec<ZBatch>> {
+        let rows_max = rows_max.max(1);
+        let mut pieces = Vec::new();
+        if self.base.dead_rows() == 0 {
+            for start in (0..self.base.len()).step_by(rows_max) {
+                let length = rows_max.min(self.base.len() - start);
+                let columns = self.base.columns.iter().map(|c| c.slice(start, length)).collect();
+                pieces.push(self.batch(columns, &self.base.weights[start..start + length])?);
+            }
+        } else {
+            for rows in self.base.live_rows().collect::<Vec<_>>().chunks(rows_max) {
+                let columns = run::take_owned(&self.base.columns, rows.to_vec())?;
+                let weights: Vec<i64> =
+                    rows.iter().map(|&row| self.base.weights[row as usize]).collect();
+                pieces.push(self.batch(columns, &weights)?);
+            }
+        }
+        if self.overlay.live_rows() > 0 {
+            let run = self.overlay.to_run(&self.layout)?;
+            let all = self.batch(run.columns, &run.weights)?;
+            let starts = (0..all.num_rows()).step_by(rows_max);
+            pieces.extend(starts.map(|at| all.slice(at, rows_max.min(all.num_rows() - at))));
+        }
+        Ok(pieces)
     }
+
+    fn batch(&self, columns: Vec<ArrayRef>, weights: &[i64]) -> Result<ZBatch> {
+        let options = RecordBatchOptions::new().with_row_count(Some(weights.len()));
+        let schema = self.layout.schema.clone();
+        let rows = RecordBatch::try_new_with_options(schema, columns, &options)?;
+        ZBatch::try_new(rows, weights.to_vec())
+    }
+
     /// True without rows.
     pub fn is_empty(&self) -> bool {
-        unimplemented!("skeleton")
+        self.base.live.len() + self.overlay.live_rows() == 0
     }
+
     /// Bytes held in memory.
     pub fn memory_bytes(&self) -> usize {
-        unimplemented!("skeleton")
+        let log = self.log.as_ref().map_or(0, ChangeLog::memory_bytes);
+        self.base.memory_bytes() + self.overlay.memory_bytes() + log
     }
+
     /// See [`crate::Slot::write_full`].
     pub fn write_full(&mut self) -> Result<Vec<u8>> {
-        unimplemented!("skeleton")
+        self.fold(None)?;
+        let bytes = write_rows(FULL, &self.layout.schema, &self.base.columns, &self.base.weights)?;
+        self.log = Some(ChangeLog::default());
+        Ok(bytes)
     }
-    /// See [`crate::Slot::write_changes`].
+
+    /// See [`crate::Slot::write_changes`]. Before any other write these are all rows: the changes
+    /// since the empty state.
     pub fn write_changes(&mut self) -> Result<Vec<u8>> {
-        unimplemented!("skeleton")
+        let schema = self.layout.schema.clone();
+        let changes = match &mut self.log {
+            Some(log) => log.take(&schema)?,
+            None => ZBatch::concat(&schema, &self.scan(ROWS_MAX)?)?,
+        };
+        self.log = Some(ChangeLog::default());
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        write_rows(CHANGE, &schema, changes.rows().columns(), changes.weights())
     }
+
     /// See [`crate::Slot::restore`].
-    pub fn restore(_spec: &ArrangementSpec, _full: &[u8], _changes: &[&[u8]]) -> Result<Self> {
-        unimplemented!("skeleton")
+    pub fn restore(spec: &ArrangementSpec, full: &[u8], changes: &[&[u8]]) -> Result<Self> {
+        let mut arrangement = Self::try_new(spec)?;
+        arrangement.load(full, changes)?;
+        Ok(arrangement)
     }
+
+    /// Fills an empty arrangement.
+    fn load(&mut self, full: &[u8], changes: &[&[u8]]) -> Result<()> {
+        let schema = self.layout.schema.clone();
+        if !full.is_empty() {
+            let (columns, weights) = read_rows(FULL, &schema, full)?;
+            let run = Run::try_new(&self.layout, columns, weights)?.sorted(&self.layout)?;
+            self.base = Base::try_new(&self.layout, run)?;
+        }
+        for bytes in changes.iter().filter(|bytes| !bytes.is_empty()) {
+            let (columns, weights) = read_rows(CHANGE, &schema, bytes)?;
+            self.apply(&self.batch(columns, &weights)?)?;
+        }
+        self.log = Some(ChangeLog::default());
+        Ok(())
+    }
+}
+
+fn empty_base(layout: &Layout) -> Result<Base> {
+    let columns = RecordBatch::new_empty(layout.schema.clone()).columns().to_vec();
+    Base::try_new(layout, Run::try_new(layout, columns, Vec::new())?)
 }

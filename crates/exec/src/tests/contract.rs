@@ -65,6 +65,24 @@ fn deltas_of_one_source_add_up_and_missing_ones_are_empty() {
 }
 
 #[test]
+fn a_large_load_in_several_batches_is_one_delta() {
+    for shards in [1, 2, 3] {
+        let mut circuit = circuit(
+            Stub::new(Exchange::Any, Algebra::Linear, false, |inputs, _, out| {
+                out.push(inputs[0].clone())
+            }),
+            shards,
+        );
+        let part = |n: i64| rows(&(0..n).map(|i| (i, n, 1)).collect::<Vec<_>>());
+        let parts = [5, 20_000, 1, 9_000, 5];
+        let inputs = parts.map(|n| ("t".to_owned(), part(n))).into();
+        let out = circuit.step(inputs).unwrap().remove("view").unwrap();
+        assert_eq!(out.num_rows(), 29_006);
+        assert_eq!(out.weights().iter().sum::<i64>(), 29_011);
+    }
+}
+
+#[test]
 fn the_first_epoch_calls_every_operator_in_every_shard_and_later_ones_only_with_input() {
     let stub = || {
         Stub::new(Exchange::ByKey(vec![0]), Algebra::NonLinear, false, |inputs, cx, out| {
@@ -80,6 +98,28 @@ fn the_first_epoch_calls_every_operator_in_every_shard_and_later_ones_only_with_
         assert_eq!(step(&mut circuit, batch("")).unwrap().to_string(), "+ 0 | 0\n");
         assert!(step(&mut circuit, batch("")).unwrap().is_empty());
         assert_eq!(step(&mut circuit, batch("+ 4 | 4")).unwrap().to_string(), "+ 4 | 4\n");
+    }
+}
+
+#[test]
+fn an_operator_and_a_shard_without_input_are_not_called() {
+    let stub = Stub::new(Exchange::ByKey(vec![0]), Algebra::NonLinear, false, |inputs, cx, out| {
+        if inputs[0].is_empty() && !cx.is_first() {
+            return Err(Error::internal("CALLED", "with nothing"));
+        }
+        out.push(inputs[0].clone())
+    });
+    let mut builder = CircuitBuilder::new();
+    let t = builder.source("t", pairs()).unwrap();
+    let other = builder.source("other", pairs()).unwrap();
+    for (name, source) in [("view", t), ("idle", other)] {
+        let node = builder.add(stub.clone(), &[source]).unwrap();
+        builder.output(name, node).unwrap();
+    }
+    let mut circuit = builder.build(CircuitOptions { shards: 3, checks: false }).unwrap();
+    for delta in ["", "+ 1 | 1", "", "+ 2 | 2\n- 1 | 1"] {
+        let delta = batch(delta);
+        assert_eq!(step(&mut circuit, delta.clone()).unwrap().num_rows(), delta.num_rows());
     }
 }
 

@@ -105,7 +105,7 @@ fn of_side(history: &[(bool, Row)], side: bool) -> Vec<Row> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
     fn any_split_shards_and_restart_give_the_same_view(

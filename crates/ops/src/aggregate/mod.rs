@@ -1,38 +1,278 @@
 //! Aggregate: one row per group of equal keys, or one row in all when there are no keys.
+//!
+//! **Meaning**: for each key of the input, the key and the value of each call over the group's
+//! rows, as often as their weights say. Without key columns there is exactly one row from the first
+//! epoch on, over no rows too.
+//!
+//! **Incremental form**: every call but MIN and MAX is a function of sums over the group's rows, so
+//! that a delta adds to them or takes from them. A step reads the results of the touched groups,
+//! adds, reads them again, and emits the old and the new row of a group where they differ. O(rows of
+//! the delta); MIN and MAX look up the first value of each touched group, O(log) per row of it.
+//!
+//! **State**: slot 0 is a group table: per group its number of rows and the calls' accumulators.
+//! Calls with DISTINCT have one slot per argument and filter with a counter for each value of each
+//! group; then MIN and MAX have one slot per argument, filter and direction with the values of each
+//! group in order. A group whose accumulators are all zero is dropped.
+//!
+//! **Nulls**: NULL is a key of its own. Calls pass over NULL arguments; SUM, AVG, MIN, MAX,
+//! BOOL_AND and BOOL_OR of none are NULL, COUNT is 0.
+//!
+//! **Arithmetic**: sums are exact whatever the order of rows (see [`deltaic_state::ExactSum`] for
+//! floats), and it is the finished sum that must fit its type.
+//!
+//! **Negative counts**: while a group's number of rows is not above zero, as when a row is retracted
+//! before it comes, the group is kept in state but has no row in the output.
+//!
+//! **Refuses**: calls without a row in the table at [`AggregateFunction`].
 
+mod accumulate;
+mod division;
+mod emit;
+mod extremes;
+mod outcome;
+mod plan;
 mod spec;
 
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Field, Schema};
+use deltaic_batch::{Error, Result, ZBatch, hash_columns};
+use deltaic_state::{AccumulatorColumn, GroupSpec, GroupTable, Slot, SlotSpec};
+
+use crate::{Algebra, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext};
+use crate::{input, multiplicity};
+use accumulate::{Selection, masked_weights};
+use emit::Results;
+use outcome::Groups;
+use plan::{Outcome, Plan, column_type};
 pub use spec::{AggregateCall, AggregateFunction, AggregateSpec};
 
-use deltaic_batch::{Result, ZBatch};
-use deltaic_state::Slot;
-
-use crate::{Operator, OperatorSpec, Output, StepContext};
-
 /// The aggregate operator.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::datatypes::{DataType, Field, Schema};
+/// # use deltaic_batch::ZBatch;
+/// # use deltaic_ops::{Aggregate, AggregateCall, AggregateFunction, AggregateSpec};
+/// # use deltaic_ops::{Operator, StepContext};
+/// # use deltaic_state::Slot;
+/// let schema = Arc::new(Schema::new(vec![
+///     Field::new("region", DataType::Utf8, true),
+///     Field::new("amount", DataType::Int64, true),
+/// ]));
+/// let total = AggregateCall {
+///     function: AggregateFunction::Sum,
+///     distinct: false,
+///     input: Some(1),
+///     filter: None,
+///     output: Field::new("total", DataType::Int64, true),
+/// };
+/// let spec = AggregateSpec { input: schema.clone(), keys: vec![0], calls: vec![total] };
+/// let aggregate = Aggregate::try_new(spec)?;
+/// let mut state: Vec<Slot> =
+///     aggregate.spec().slots.iter().map(Slot::try_new).collect::<Result<_, _>>()?;
+///
+/// let mut step = |epoch, delta: &str| -> Result<String, deltaic_batch::Error> {
+///     let mut out: Vec<ZBatch> = Vec::new();
+///     let delta = ZBatch::parse(&schema, delta)?;
+///     aggregate.step(&[delta], &mut state, &mut out, &StepContext { epoch, shard: 0, shards: 1 })?;
+///     Ok(out.iter().map(ToString::to_string).collect())
+/// };
+/// assert_eq!(step(0, "+ EU | 3\n+ EU | 4")?, "+ EU | 7\n");
+/// assert_eq!(step(1, "- EU | 3")?, "- EU | 7\n+ EU | 4\n");
+/// # Ok::<(), deltaic_batch::Error>(())
+/// ```
 #[derive(Debug)]
-pub struct Aggregate {}
+pub struct Aggregate {
+    keys: Vec<usize>,
+    plan: Plan,
+    /// Output types of the calls.
+    output_types: Vec<DataType>,
+    spec: OperatorSpec,
+}
 
 impl Aggregate {
     /// Checks `spec`; a user error (`UNSUPPORTED_AGGREGATE`) says which call has no incremental
     /// form here.
-    pub fn try_new(_spec: AggregateSpec) -> Result<Self> {
-        unimplemented!("skeleton")
+    pub fn try_new(spec: AggregateSpec) -> Result<Self> {
+        let key_types =
+            spec.keys.iter().map(|&key| column_type(&spec, key).cloned()).collect::<Result<_>>()?;
+        let plan = Plan::try_new(&spec)?;
+        let slots = slots(&spec, &plan, key_types);
+        // Refuses what cannot be a key.
+        slots.iter().try_for_each(|slot| Slot::try_new(slot).map(drop))?;
+        let keys = spec.keys.iter().map(|&key| spec.input.field(key).clone());
+        let calls = spec.calls.iter().map(|call| call.output.clone());
+        let output = Arc::new(Schema::new(keys.chain(calls).collect::<Vec<Field>>()));
+        let exchange = match spec.keys.as_slice() {
+            [] => Exchange::Single,
+            keys => Exchange::ByKey(keys.to_vec()),
+        };
+        let operator = OperatorSpec {
+            name: "Aggregate",
+            detail: spec.to_string(),
+            inputs: vec![InputSpec { schema: spec.input.clone(), exchange }],
+            output,
+            slots,
+            algebra: Algebra::NonLinear,
+            output_is_set: true,
+        };
+        let output_types = spec.calls.iter().map(|call| call.output.data_type().clone()).collect();
+        Ok(Self { keys: spec.keys, plan, output_types, spec: operator })
     }
+
+    /// Adds the delta to the accumulators.
+    fn accumulate(
+        &self,
+        groups: &mut GroupTable,
+        distincts: &mut [Slot],
+        delta: &ZBatch,
+        key: &[ArrayRef],
+        group_of_row: &[u32],
+    ) -> Result<()> {
+        let rows = delta.rows();
+        let mut crossings = Vec::with_capacity(distincts.len());
+        for (&(column, filter), slot) in self.plan.distincts.iter().zip(distincts) {
+            let weights = masked_weights(rows, Some(column), filter, delta.weights())?;
+            let mut value_key = key.to_vec();
+            value_key.push(rows.column(column).clone());
+            crossings.push(multiplicity::count(slot.groups()?, &value_key, &weights)?);
+        }
+        for (i, source) in self.plan.sources.iter().enumerate() {
+            let selection = match source.distinct {
+                None => Selection::of_source(source, rows, group_of_row, delta.weights())?,
+                Some(distinct) => Selection::of_crossings(&crossings[distinct], group_of_row),
+            };
+            let accumulators = groups.accumulators_mut().iter_mut().zip(&self.plan.accumulators);
+            for (column, accumulator) in accumulators.filter(|(_, a)| a.source == i) {
+                selection.add_to(column, accumulator.measure, rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The results of groups as they are now. `always` says that they have a row without rows of
+    /// the input, too.
+    fn results(
+        &self,
+        groups: &GroupTable,
+        extremes: &mut [Slot],
+        numbers: &[u32],
+        key: &[ArrayRef],
+        always: bool,
+    ) -> Result<Results> {
+        let Some(AccumulatorColumn::I64(rows)) = groups.accumulators().first() else {
+            return Err(accumulate::wrong_type());
+        };
+        let present: Vec<bool> =
+            numbers.iter().map(|&group| always || rows[group as usize] > 0).collect();
+        if !present.contains(&true) {
+            return Ok(Results { present, columns: Vec::new() });
+        }
+        let view = Groups { table: groups, numbers, present: &present };
+        let calls = self.plan.outcomes.iter().zip(&self.output_types).zip(self.call_names());
+        let columns = calls.map(|((outcome, output), name)| {
+            let column = match *outcome {
+                Outcome::Count(count) => view.count(count, output),
+                Outcome::Sum { sum, count } => view.sum(sum, count, output),
+                Outcome::Avg { sum, count, scale_up } => view.avg(sum, count, scale_up, output),
+                Outcome::All { trues, count } => view.all(trues, count),
+                Outcome::Any { trues, count } => view.any(trues, count),
+                Outcome::Extreme(i) => {
+                    extremes::first_values(extremes[i].rows()?, key, numbers.len())
+                }
+            };
+            column.map_err(|error| error.object(name))
+        });
+        let columns = columns.collect::<Result<_>>()?;
+        Ok(Results { present, columns })
+    }
+
+    fn call_names(&self) -> impl Iterator<Item = &str> {
+        self.spec.output.fields().iter().skip(self.keys.len()).map(|field| field.name().as_str())
+    }
+
+    fn split_state<'a>(&self, state: &'a mut [Slot]) -> Result<SplitState<'a>> {
+        let expected = self.spec.slots.len();
+        match state.split_first_mut() {
+            Some((groups, others)) if others.len() + 1 == expected => {
+                let (distincts, extremes) = others.split_at_mut(self.plan.distincts.len());
+                Ok(SplitState { groups: groups.groups()?, distincts, extremes })
+            }
+            _ => Err(Error::internal("SLOT_COUNT", format!("an aggregate has {expected} slots"))),
+        }
+    }
+}
+
+/// The state slots by what they are for.
+struct SplitState<'a> {
+    groups: &'a mut GroupTable,
+    distincts: &'a mut [Slot],
+    extremes: &'a mut [Slot],
 }
 
 impl Operator for Aggregate {
     fn spec(&self) -> &OperatorSpec {
-        unimplemented!("skeleton")
+        &self.spec
+    }
+
+    fn needs_consolidated(&self) -> bool {
+        false
     }
 
     fn step(
         &self,
-        _inputs: &[ZBatch],
-        _state: &mut [Slot],
-        _out: &mut dyn Output,
-        _cx: &StepContext,
+        inputs: &[ZBatch],
+        state: &mut [Slot],
+        out: &mut dyn Output,
+        cx: &StepContext,
     ) -> Result<()> {
-        unimplemented!("skeleton")
+        let delta = input(inputs, 0)?;
+        let is_global = self.keys.is_empty();
+        let begins = is_global && cx.is_first() && cx.shard == 0;
+        if delta.is_empty() && !begins {
+            return Ok(());
+        }
+        let SplitState { groups, distincts, extremes } = self.split_state(state)?;
+        let key: Vec<ArrayRef> =
+            self.keys.iter().map(|&k| delta.rows().column(k).clone()).collect();
+        let group_of_row = groups.upsert(&key, &hash_columns(&key, delta.num_rows())?)?;
+        if begins {
+            // The one group is there without rows, too.
+            groups.upsert(&[], &hash_columns(&[], 1)?)?;
+        }
+        let touched = groups.touched().to_vec();
+        let touched_key = groups.keys(&touched)?;
+
+        let had_row = is_global && !cx.is_first();
+        let before = self.results(groups, extremes, &touched, &touched_key, had_row)?;
+        self.accumulate(groups, distincts, delta, &key, &group_of_row)?;
+        let extreme_slots = &self.spec.slots[1 + distincts.len()..];
+        for ((extreme, slot), values) in
+            self.plan.extremes.iter().zip(extreme_slots).zip(extremes.iter_mut())
+        {
+            values.rows()?.apply(&extremes::values_delta(slot, extreme, &key, delta)?)?;
+        }
+        let after = self.results(groups, extremes, &touched, &touched_key, is_global)?;
+
+        emit::emit(&self.spec.output, &touched_key, &before, &after, out)?;
+        groups.settle()
     }
 }
+
+/// The state slots: groups, values of DISTINCT calls, values of MIN and MAX.
+fn slots(spec: &AggregateSpec, plan: &Plan, key: Vec<DataType>) -> Vec<SlotSpec> {
+    let accumulators = plan.accumulators.iter().map(|accumulator| accumulator.kind).collect();
+    let distincts = plan.distincts.iter().map(|&(column, _)| {
+        let mut value_key = key.clone();
+        value_key.push(spec.input.field(column).data_type().clone());
+        multiplicity::slot(value_key)
+    });
+    let extremes = plan.extremes.iter().map(|extreme| extremes::slot(spec, extreme));
+    let groups = SlotSpec::Groups(GroupSpec { key: key.clone(), accumulators });
+    [groups].into_iter().chain(distincts).chain(extremes).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! What an aggregate is asked to compute: keys and calls.
 
+use std::fmt;
+
 use arrow::datatypes::{Field, SchemaRef};
 
 /// Declares an [`crate::Aggregate`].
@@ -60,4 +62,46 @@ pub enum AggregateFunction {
     BoolAnd,
     /// `BOOL_OR(x)`.
     BoolOr,
+}
+
+impl fmt::Display for AggregateSpec {
+    /// `by region: SUM(amount), COUNT(*) FILTER (is_open)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |&column: &usize| match self.input.fields().get(column) {
+            Some(field) => field.name().clone(),
+            None => format!("#{column}"),
+        };
+        if !self.keys.is_empty() {
+            let keys: Vec<String> = self.keys.iter().map(name).collect();
+            write!(f, "by {}", keys.join(", "))?;
+        }
+        for (i, call) in self.calls.iter().enumerate() {
+            let separator = match (i, self.keys.is_empty()) {
+                (0, true) => "",
+                (0, false) => ": ",
+                _ => ", ",
+            };
+            let distinct = if call.distinct { "DISTINCT " } else { "" };
+            let argument = call.input.as_ref().map_or_else(|| "*".to_owned(), name);
+            write!(f, "{separator}{}({distinct}{argument})", call.function)?;
+            if let Some(filter) = &call.filter {
+                write!(f, " FILTER ({})", name(filter))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for AggregateFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CountStar | Self::Count => "COUNT",
+            Self::Sum => "SUM",
+            Self::Avg => "AVG",
+            Self::Min => "MIN",
+            Self::Max => "MAX",
+            Self::BoolAnd => "BOOL_AND",
+            Self::BoolOr => "BOOL_OR",
+        })
+    }
 }

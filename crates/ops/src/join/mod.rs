@@ -32,6 +32,8 @@ mod absorb;
 mod pairs;
 mod side;
 mod spec;
+#[cfg(test)]
+mod tests;
 
 pub use spec::{Join, JoinKind, JoinSpec};
 
@@ -44,6 +46,10 @@ use absorb::absorb;
 impl Operator for Join {
     fn spec(&self) -> &OperatorSpec {
         &self.spec
+    }
+
+    fn needs_consolidated(&self) -> bool {
+        self.residual.as_ref().is_some_and(|residual| !residual.cannot_fail())
     }
 
     fn step(

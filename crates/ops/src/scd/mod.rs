@@ -1,7 +1,20 @@
 //! The SCD merge: change events in, the exact changes of a dimension out.
 
+mod codes;
+mod conflict;
+mod events;
+mod gather;
+mod incoming;
+mod layout;
 mod merge;
+mod normal;
 mod spec;
+mod stretch;
+#[cfg(test)]
+mod tests;
+mod touched;
+mod versions;
 
-pub use merge::{ConflictExample, Conflicts, ScdMerge};
+pub use conflict::{ConflictExample, Conflicts};
+pub use merge::ScdMerge;
 pub use spec::{END_AT, KIND_DELETE, KIND_TRUNCATE, KIND_UPSERT, START_AT, ScdSpec, ScdType};

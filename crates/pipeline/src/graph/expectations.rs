@@ -1,0 +1,100 @@
+//! Conditions of expectations against the schema they see.
+
+use arrow::datatypes::{DataType, SchemaRef};
+use deltaic_batch::Error;
+use deltaic_plan::{Session, TypedExpression};
+use deltaic_sql::{Expectation, OnViolation, Spanned};
+
+use super::bind::BoundFlow;
+use super::definitions::{DatasetDef, FlowDef};
+use super::places::{in_text, location};
+
+/// Binds the expectations of a dataset, and its NOT NULL columns as such.
+pub(super) fn bind(
+    definition: &DatasetDef,
+    flows: &[(&FlowDef, &BoundFlow)],
+    schema: &SchemaRef,
+    session: &Session,
+    errors: &mut Vec<Error>,
+) -> Vec<(Expectation, TypedExpression)> {
+    let events = flows.iter().find(|(_, f)| f.cdc.is_some()).map(|(_, f)| &f.schema);
+    let mut wanted = definition.ast.expectations.clone();
+    for (n, e) in wanted.iter().enumerate() {
+        if wanted[..n].iter().any(|o| o.name.value.eq_ignore_ascii_case(&e.name.value)) {
+            let message = format!("constraint '{}' is defined twice", e.name.value);
+            let error = Error::user("PIPELINE_DUPLICATE_EXPECTATION", message);
+            let at = location(&definition.file, e.name.span);
+            errors.push(error.object(&definition.name).at(at));
+        }
+    }
+    if events.is_none() {
+        wanted.extend(not_null(definition, flows));
+    }
+    let schema = events.unwrap_or(schema);
+    let differ = |(_, f): &(&FlowDef, &BoundFlow)| f.schema.fields() != schema.fields();
+    if let (Some(first), Some((flow, _))) =
+        (wanted.first().filter(|_| events.is_some()), flows.iter().find(|f| differ(f)))
+    {
+        let message = format!(
+            "constraint '{}' sees the events, and those of flow '{}' have other columns",
+            first.name.value, flow.name
+        );
+        let error = Error::user("UNSUPPORTED_FEATURE", message).object(&definition.name);
+        let at = location(&definition.file, first.name.span);
+        errors.push(error.at(at).hint("let all flows yield the same columns in the same order"));
+        return Vec::new();
+    }
+    let mut bound = Vec::with_capacity(wanted.len());
+    for expectation in wanted {
+        match one(definition, &expectation, schema, session) {
+            Ok(expression) => bound.push((expectation, expression)),
+            Err(e) => errors.push(e),
+        }
+    }
+    bound
+}
+
+fn one(
+    definition: &DatasetDef,
+    expectation: &Expectation,
+    schema: &SchemaRef,
+    session: &Session,
+) -> Result<TypedExpression, Error> {
+    let text = &expectation.condition;
+    let expression = (session.expression(&text.value, schema))
+        .map_err(|e| in_text(&e, text, &definition.file, &definition.name))?;
+    if matches!(expression.field.data_type(), DataType::Boolean | DataType::Null) {
+        return Ok(expression);
+    }
+    let message = format!(
+        "the condition of constraint '{}' is {}, not BOOLEAN",
+        expectation.name.value,
+        expression.field.data_type()
+    );
+    Err(Error::user("DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", message)
+        .object(&definition.name)
+        .at(location(&definition.file, text.span)))
+}
+
+/// Columns that are declared NOT NULL and that a flow might give a NULL.
+fn not_null<'a>(
+    definition: &'a DatasetDef,
+    flows: &'a [(&FlowDef, &BoundFlow)],
+) -> impl Iterator<Item = Expectation> + 'a {
+    definition.ast.columns.iter().filter(|c| c.not_null).filter_map(move |column| {
+        let name = &column.name.value;
+        let nullable = |(_, f): &(&FlowDef, &BoundFlow)| {
+            let mut fields = f.schema.fields().iter();
+            fields.find(|f| f.name().eq_ignore_ascii_case(name)).is_none_or(|f| f.is_nullable())
+        };
+        flows.iter().any(nullable).then(|| {
+            let span = column.name.span;
+            let condition = format!("`{}` IS NOT NULL", name.replace('`', "``"));
+            Expectation {
+                name: Spanned { value: format!("{name}_not_null"), span },
+                condition: Spanned { value: condition, span },
+                action: OnViolation::FailUpdate,
+            }
+        })
+    })
+}

@@ -1,0 +1,412 @@
+//! The arrangement against a plain map, over random deltas with hot keys, NULLs, strings,
+//! retractions that come first, repeated rows and restores; and its rarer ways by example.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::*;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use deltaic_batch::ZBatch;
+use proptest::prelude::*;
+
+use super::*;
+
+/// Key, string, float as bits; the model orders by these.
+type Row = (Option<i64>, Option<String>, Option<i64>);
+type Model = BTreeMap<Option<i64>, BTreeMap<Row, i64>>;
+
+/// What the generators vary about an arrangement.
+#[derive(Debug, Clone)]
+struct Shape {
+    strings: DataType,
+    key: Vec<usize>,
+    order: Vec<SortKey>,
+    /// Bits of the hashes that are kept: few make different rows share one.
+    hash_mask: u64,
+}
+
+impl Shape {
+    fn open(&self, full: &[u8], changes: &[&[u8]]) -> Result<Arrangement> {
+        // As `Arrangement::restore`, with masked hashes from the start.
+        let mut arrangement = Arrangement::try_new(&self.spec())?;
+        arrangement.layout.mask_hashes(self.hash_mask);
+        arrangement.load(full, changes)?;
+        Ok(arrangement)
+    }
+
+    fn spec(&self) -> ArrangementSpec {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("k", DataType::Int64, true),
+            Field::new("s", self.strings.clone(), true),
+            Field::new("f", DataType::Float64, true),
+        ]));
+        ArrangementSpec { schema, key: self.key.clone(), order: self.order.clone() }
+    }
+
+    fn batch(&self, rows: &[(Row, i64)]) -> ZBatch {
+        let k: ArrayRef = Arc::new(Int64Array::from_iter(rows.iter().map(|r| r.0.0)));
+        let s: ArrayRef = Arc::new(StringArray::from_iter(rows.iter().map(|r| r.0.1.clone())));
+        let floats = rows.iter().map(|r| r.0.2.map(|v| v as f64 / 2.0));
+        let f: ArrayRef = Arc::new(Float64Array::from_iter(floats));
+        let columns = vec![k, cast(&s, &self.strings).unwrap(), f];
+        let batch = RecordBatch::try_new(self.spec().schema, columns).unwrap();
+        ZBatch::try_new(batch, rows.iter().map(|r| r.1).collect::<Vec<_>>()).unwrap()
+    }
+}
+
+fn rows_of(columns: &[ArrayRef]) -> Vec<Row> {
+    let strings = cast(&columns[1], &DataType::Utf8).unwrap();
+    let floats = arrow::compute::kernels::numeric::add(&columns[2], &columns[2]).unwrap();
+    let doubled = cast(&floats, &DataType::Int64).unwrap();
+    let (k, f) = (columns[0].as_primitive::<Int64Type>(), doubled.as_primitive::<Int64Type>());
+    let value = |i: usize| f.is_valid(i).then(|| f.value(i));
+    let text = strings.as_string::<i32>();
+    let string = |i: usize| text.is_valid(i).then(|| text.value(i).to_owned());
+    (0..k.len()).map(|i| (k.is_valid(i).then(|| k.value(i)), string(i), value(i))).collect()
+}
+
+/// The spec's order, then all other columns outside the key.
+fn compare(shape: &Shape, a: &Row, b: &Row) -> Ordering {
+    let column = |c: usize, descending: bool, nulls_first: bool| {
+        fn directed<T: Ord>(a: &Option<T>, b: &Option<T>, down: bool, first: bool) -> Ordering {
+            match (a, b) {
+                (None, None) => Ordering::Equal,
+                (None, _) => {
+                    if first {
+                        Ordering::Less
+                    } else {
+                        Ordering::Greater
+                    }
+                }
+                (_, None) => {
+                    if first {
+                        Ordering::Greater
+                    } else {
+                        Ordering::Less
+                    }
+                }
+                (Some(a), Some(b)) => {
+                    if down {
+                        b.cmp(a)
+                    } else {
+                        a.cmp(b)
+                    }
+                }
+            }
+        }
+        match c {
+            0 => directed(&a.0, &b.0, descending, nulls_first),
+            1 => directed(&a.1, &b.1, descending, nulls_first),
+            _ => directed(&a.2, &b.2, descending, nulls_first),
+        }
+    };
+    let by_order = shape.order.iter().fold(Ordering::Equal, |order, key| {
+        order.then(column(key.column, key.descending, key.nulls_first))
+    });
+    (0..3).fold(by_order, |order, c| order.then(column(c, false, true)))
+}
+
+fn add(model: &mut BTreeMap<Row, i64>, row: &Row, weight: i64) {
+    let sum = model.entry(row.clone()).or_default();
+    *sum += weight;
+    if *sum == 0 {
+        model.remove(row);
+    }
+}
+
+/// Everything that can be asked must agree with the model. The key is column 0 or nothing.
+fn check(shape: &Shape, arrangement: &Arrangement, model: &BTreeMap<Row, i64>, limit: usize) {
+    let mut by_key = Model::new();
+    for (row, &weight) in model {
+        let key = if shape.key.is_empty() { None } else { row.0 };
+        by_key.entry(key).or_default().insert(row.clone(), weight);
+    }
+    assert_eq!(arrangement.is_empty(), model.is_empty());
+    let scanned: BTreeMap<Row, i64> = arrangement
+        .scan(7)
+        .unwrap()
+        .iter()
+        .flat_map(|piece| {
+            assert!(piece.num_rows() <= 7);
+            rows_of(piece.rows().columns()).into_iter().zip(piece.weights().to_vec())
+        })
+        .collect();
+    assert_eq!(&scanned, model);
+    assert_eq!(arrangement.scan(1).unwrap().len(), model.len());
+
+    let keys: Vec<Option<i64>> =
+        if shape.key.is_empty() { vec![None] } else { (-2..12).map(Some).chain([None]).collect() };
+    let key: Vec<ArrayRef> =
+        if shape.key.is_empty() { vec![] } else { vec![Arc::new(Int64Array::from(keys.clone()))] };
+    for null_equals_null in [true, false] {
+        let wanted_rows = |key: &Option<i64>| -> Vec<(Row, i64)> {
+            if key.is_none() && !null_equals_null && !shape.key.is_empty() {
+                return vec![];
+            }
+            let rows = by_key.get(key).cloned().unwrap_or_default();
+            let mut rows: Vec<(Row, i64)> = rows.into_iter().collect();
+            rows.sort_by(|a, b| compare(shape, &a.0, &b.0));
+            rows
+        };
+        let totals: Vec<i64> =
+            keys.iter().map(|k| wanted_rows(k).iter().map(|r| r.1).sum()).collect();
+        assert_eq!(arrangement.key_weights(&key, null_equals_null).unwrap(), totals);
+        for limit in [usize::MAX, limit] {
+            let matches = if limit == usize::MAX {
+                arrangement.probe(&key, null_equals_null).unwrap()
+            } else {
+                arrangement.probe_first(&key, null_equals_null, limit).unwrap()
+            };
+            let columns = arrangement.gather(&matches.rows, &[0, 1, 2]).unwrap();
+            let found: Vec<(u32, (Row, i64))> = matches
+                .probe
+                .iter()
+                .copied()
+                .zip(rows_of(&columns).into_iter().zip(matches.weights.iter().copied()))
+                .collect();
+            assert!(matches.probe.is_sorted());
+            for (i, key) in (0..).zip(&keys) {
+                let mut found: Vec<(Row, i64)> =
+                    found.iter().filter(|f| f.0 == i).map(|f| f.1.clone()).collect();
+                let wanted = wanted_rows(key);
+                if shape.order.is_empty() {
+                    // The order of hashes is not the model's: compare as sets.
+                    assert_eq!(found.len(), wanted.len().min(limit));
+                    assert!(found.iter().all(|row| wanted.contains(row)));
+                    found.sort();
+                    found.dedup();
+                    assert_eq!(found.len(), wanted.len().min(limit));
+                } else {
+                    assert_eq!(found, wanted[..wanted.len().min(limit)]);
+                }
+            }
+        }
+    }
+}
+
+fn check_row_weights(shape: &Shape, arrangement: &Arrangement, model: &BTreeMap<Row, i64>) {
+    let absent = (Some(99), Some("absent".to_owned()), None);
+    let rows: Vec<(Row, i64)> = model.keys().cloned().chain([absent]).map(|row| (row, 1)).collect();
+    let weights = arrangement.row_weights(shape.batch(&rows).rows().columns()).unwrap();
+    let wanted: Vec<i64> = rows.iter().map(|(r, _)| model.get(r).copied().unwrap_or(0)).collect();
+    assert_eq!(weights, wanted);
+}
+
+fn any_row() -> impl Strategy<Value = Row> {
+    let key = prop_oneof![4 => Just(Some(1)), 1 => Just(None), 5 => (0_i64..10).prop_map(Some)];
+    let text = prop_oneof![
+        1 => Just(None),
+        1 => Just(Some(String::new())),
+        6 => (0..40).prop_map(|i| Some(format!("s{i}"))),
+        1 => (0..3).prop_map(|i| Some(format!("a string of more than twelve bytes {i}"))),
+    ];
+    (key, text, proptest::option::weighted(0.8, -2_i64..3))
+}
+
+fn any_shape() -> impl Strategy<Value = Shape> {
+    let strings = prop_oneof![
+        Just(DataType::Utf8),
+        Just(DataType::Utf8View),
+        Just(DataType::Dictionary(DataType::Int32.into(), DataType::Utf8.into())),
+    ];
+    let sort = (0_usize..3, any::<bool>(), any::<bool>())
+        .prop_map(|(column, descending, nulls_first)| SortKey { column, descending, nulls_first });
+    let key = prop_oneof![4 => Just(vec![0]), 1 => Just(vec![])];
+    // Ordering by the key alone orders nothing: the model needs another column.
+    let order = proptest::collection::vec(sort, 0..3).prop_map(|order: Vec<SortKey>| {
+        if order.iter().all(|o| o.column == 0) { vec![] } else { order }
+    });
+    let hash_mask = prop_oneof![2 => Just(u64::MAX), 1 => Just(1 << 62), 1 => Just(63 << 58)];
+    let shape = |(strings, key, order, hash_mask)| Shape { strings, key, order, hash_mask };
+    (strings, key, order, hash_mask).prop_map(shape)
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Apply(Vec<(Row, i64)>),
+    /// As many rows as force a fold.
+    Bulk(i64),
+    Fold,
+    WriteFull,
+    WriteChanges,
+    Restore,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let rows = |n| proptest::collection::vec((any_row(), -2_i64..3), 0..n);
+    prop_oneof![
+        8 => rows(12).prop_map(Step::Apply),
+        2 => rows(60).prop_map(Step::Apply),
+        1 => (1_i64..3).prop_map(Step::Bulk),
+        1 => Just(Step::Fold),
+        1 => Just(Step::WriteFull),
+        1 => Just(Step::WriteChanges),
+        2 => Just(Step::Restore),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn agrees_with_a_map(
+        shape in any_shape(),
+        steps in proptest::collection::vec(any_step(), 1..14),
+        limit in 0_usize..4,
+    ) {
+        let mut arrangement = shape.open(&[], &[]).unwrap();
+        arrangement.log = None;
+        let mut model = BTreeMap::new();
+        let (mut full, mut changes) = (Vec::new(), Vec::<Vec<u8>>::new());
+        for step in steps {
+            match step {
+                Step::Apply(rows) => {
+                    arrangement.apply(&shape.batch(&rows)).unwrap();
+                    rows.iter().for_each(|(row, weight)| add(&mut model, row, *weight));
+                }
+                // Comparing thousands of rows of one hash one by one takes long.
+                Step::Bulk(_) if shape.hash_mask.count_ones() < 6 => {}
+                Step::Bulk(weight) => {
+                    let row = |i: i64| ((Some(20 + i % 50), Some(i.to_string()), Some(0)), weight);
+                    let rows: Vec<(Row, i64)> = (0..1_100).map(row).collect();
+                    arrangement.apply(&shape.batch(&rows)).unwrap();
+                    rows.iter().for_each(|(row, weight)| add(&mut model, row, *weight));
+                }
+                Step::Fold => arrangement.fold(None).unwrap(),
+                Step::WriteFull => {
+                    full = arrangement.write_full().unwrap();
+                    changes.clear();
+                }
+                Step::WriteChanges => changes.push(arrangement.write_changes().unwrap()),
+                Step::Restore => {
+                    changes.push(arrangement.write_changes().unwrap());
+                    let pieces: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
+                    arrangement = shape.open(&full, &pieces).unwrap();
+                    prop_assert!(arrangement.write_changes().unwrap().is_empty());
+                }
+            }
+            check(&shape, &arrangement, &model, limit);
+            check_row_weights(&shape, &arrangement, &model);
+        }
+        // Undo: nothing must be left.
+        let undo: Vec<(Row, i64)> = model.iter().map(|(row, w)| (row.clone(), -w)).collect();
+        arrangement.apply(&shape.batch(&undo)).unwrap();
+        check(&shape, &arrangement, &BTreeMap::new(), limit);
+    }
+}
+
+fn by_float() -> Shape {
+    let order = vec![SortKey { column: 2, descending: false, nulls_first: false }];
+    Shape { strings: DataType::Utf8, key: vec![0], order, hash_mask: u64::MAX }
+}
+
+/// One key with many rows, retracted one by one from its front: a probe must not walk the dead.
+#[test]
+fn a_hot_key_is_drained_in_order() {
+    let shape = by_float();
+    let mut arrangement = Arrangement::try_new(&shape.spec()).unwrap();
+    let row = |i: i64| (Some(7), None, Some(i));
+    let rows: Vec<(Row, i64)> = (0..5_000).rev().map(|i| (row(i), 1)).collect();
+    arrangement.apply(&shape.batch(&rows)).unwrap();
+    let key: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+    for i in 0..5_000 {
+        let first = arrangement.probe_first(std::slice::from_ref(&key), false, 1).unwrap();
+        assert_eq!(rows_of(&arrangement.gather(&first.rows, &[0, 1, 2]).unwrap()), [row(i)]);
+        arrangement.apply(&shape.batch(&[(row(i), -1)])).unwrap();
+    }
+    assert!(arrangement.is_empty());
+}
+
+/// A row that comes and goes leaves nothing behind that grows.
+#[test]
+fn churn_does_not_grow_the_state() {
+    let shape = by_float();
+    let mut arrangement = Arrangement::try_new(&shape.spec()).unwrap();
+    let row = |i: i64| (Some(i % 10), Some("a".to_owned()), Some(i));
+    for i in 0..2_000 {
+        arrangement.apply(&shape.batch(&[(row(i), 1), (row(i - 5), -1)])).unwrap();
+    }
+    let before = arrangement.memory_bytes();
+    for i in 2_000..10_000 {
+        arrangement.apply(&shape.batch(&[(row(i), 1), (row(i - 5), -1)])).unwrap();
+    }
+    assert!(arrangement.memory_bytes() < 2 * before + 100_000);
+    assert!(arrangement.base.len() + arrangement.overlay.len() < 3_000);
+}
+
+#[test]
+fn damaged_bytes_are_an_error() {
+    let shape = by_float();
+    let mut arrangement = Arrangement::try_new(&shape.spec()).unwrap();
+    arrangement.write_full().unwrap();
+    arrangement.apply(&shape.batch(&[((Some(1), None, None), 1)])).unwrap();
+    let change = arrangement.write_changes().unwrap();
+    let full = arrangement.write_full().unwrap();
+    for at in (0..full.len()).step_by(7) {
+        let mut damaged = full.clone();
+        damaged[at] ^= 4;
+        let error = Arrangement::restore(&shape.spec(), &damaged, &[]).unwrap_err();
+        assert_eq!(error.code(), "STATE_CORRUPT");
+    }
+    // Bytes of another kind, or of an arrangement of other columns.
+    assert!(Arrangement::restore(&shape.spec(), &change, &[]).is_err());
+    let other = Shape { strings: DataType::LargeUtf8, ..shape.clone() };
+    let error = Arrangement::restore(&other.spec(), &full, &[]).unwrap_err();
+    assert_eq!(error.code(), "STATE_CORRUPT");
+    assert!(Arrangement::restore(&shape.spec(), &full, &[&change]).is_ok());
+}
+
+#[test]
+fn rows_without_columns_are_counted() {
+    let schema = Arc::new(Schema::empty());
+    let spec = ArrangementSpec { schema: schema.clone(), key: vec![], order: vec![] };
+    let mut arrangement = Arrangement::try_new(&spec).unwrap();
+    arrangement.apply(&ZBatch::parse(&schema, "+\n+2\n-").unwrap()).unwrap();
+    assert_eq!(arrangement.key_weights(&[], false).unwrap(), [2]);
+    assert_eq!(arrangement.row_weights(&[]).unwrap(), [2]);
+    let full = arrangement.write_full().unwrap();
+    let mut arrangement = Arrangement::restore(&spec, &full, &[]).unwrap();
+    assert_eq!(arrangement.probe(&[], false).unwrap().weights, [2]);
+    arrangement.apply(&ZBatch::parse(&schema, "-2").unwrap()).unwrap();
+    assert!(arrangement.is_empty() && arrangement.scan(10).unwrap().is_empty());
+}
+
+#[test]
+fn wrong_columns_and_weights_are_errors() {
+    let shape = by_float();
+    let mut arrangement = Arrangement::try_new(&shape.spec()).unwrap();
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["1"]));
+    assert_eq!(arrangement.probe(&[text], false).unwrap_err().code(), "ARRANGEMENT_TYPES");
+    let row = (Some(1), None, None);
+    for _ in 0..2 {
+        // First in the overlay, then in the base.
+        arrangement.apply(&shape.batch(&[(row.clone(), i64::MAX)])).unwrap();
+        let error = arrangement.apply(&shape.batch(&[(row.clone(), 1)])).unwrap_err();
+        assert_eq!(error.code(), "WEIGHT_OVERFLOW");
+        arrangement = Arrangement::try_new(&shape.spec()).unwrap();
+    }
+    let spec = ArrangementSpec { key: vec![3], ..shape.spec() };
+    assert_eq!(Arrangement::try_new(&spec).unwrap_err().code(), "ARRANGEMENT_SPEC");
+}
+
+/// A list whose element field has another name and cannot be NULL is a list all the same.
+#[test]
+fn nested_names_and_nullability_do_not_count() {
+    let list = |name: &str, nullable: bool, values: Vec<i64>| -> ArrayRef {
+        let field = Arc::new(Field::new(name, DataType::Int64, nullable));
+        let offsets = arrow::buffer::OffsetBuffer::from_lengths([1, 2]);
+        Arc::new(ListArray::new(field, offsets, Arc::new(Int64Array::from(values)), None))
+    };
+    let (item, element) =
+        (list("item", true, vec![1, 2, 3]), list("element", false, vec![4, 2, 3]));
+    let schema = Arc::new(Schema::new(vec![Field::new("l", item.data_type().clone(), true)]));
+    let spec = ArrangementSpec { schema, key: vec![0], order: vec![] };
+    let mut arrangement = Arrangement::try_new(&spec).unwrap();
+    let batch = |list: &ArrayRef| RecordBatch::try_from_iter([("l", list.clone())]).unwrap();
+    arrangement.apply(&ZBatch::inserts(batch(&item))).unwrap();
+    arrangement.apply(&ZBatch::deletes(batch(&element))).unwrap();
+    assert_eq!(arrangement.key_weights(std::slice::from_ref(&element), false).unwrap(), [-1, 0]);
+    assert_eq!(arrangement.row_weights(&[item]).unwrap(), [1, 0]);
+}

@@ -1,0 +1,173 @@
+//! Probes: rows, weights and totals by key.
+
+use std::cmp::Ordering;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::buffer::NullBuffer;
+use deltaic_batch::{Error, Result};
+
+use super::base::NONE;
+use super::{Arrangement, Matches, RowRef};
+
+/// The keys of the probing rows, found.
+struct Found {
+    /// Probing rows that may match.
+    rows: Vec<u32>,
+    /// For each, its key in the base or [`NONE`].
+    base: Vec<u32>,
+    /// For each, its group in the overlay or [`NONE`].
+    overlay: Vec<u32>,
+    /// Number of probing rows.
+    count: usize,
+}
+
+impl Arrangement {
+    pub(super) fn matches(
+        &self,
+        key: &[ArrayRef],
+        null_equals_null: bool,
+        limit: usize,
+    ) -> Result<Matches> {
+        let found = self.find(key, null_equals_null)?;
+        let mut matches = Matches::default();
+        if self.overlay.len() == 0 {
+            matches.reserve(found.rows.len());
+        }
+        for (i, &row) in found.rows.iter().enumerate() {
+            match (found.base[i], found.overlay[i]) {
+                (NONE, NONE) => {}
+                (key, NONE) => self.match_base(&mut matches, row, key, limit),
+                (NONE, group) => {
+                    let rows = self.overlay.group(group).rows.iter().take(limit);
+                    rows.for_each(|r| {
+                        matches.push(row, RowRef::overlay(r), self.overlay.weights[r as usize])
+                    });
+                }
+                (key, group) => self.match_both(&mut matches, row, (key, group), limit),
+            }
+        }
+        Ok(matches)
+    }
+
+    pub(super) fn totals(&self, key: &[ArrayRef], null_equals_null: bool) -> Result<Vec<i64>> {
+        let found = self.find(key, null_equals_null)?;
+        let mut totals = vec![0_i64; found.count];
+        for (i, &row) in found.rows.iter().enumerate() {
+            let total = &mut totals[row as usize];
+            if found.base[i] != NONE {
+                *total = self.base.total_of(found.base[i]);
+            }
+            if found.overlay[i] != NONE {
+                let more = self.overlay.group(found.overlay[i]).total;
+                *total = total.checked_add(more).ok_or_else(super::base::weight_overflow)?;
+            }
+        }
+        Ok(totals)
+    }
+
+    fn find(&self, key: &[ArrayRef], null_equals_null: bool) -> Result<Found> {
+        let key = &self.layout.conform_key(key)?;
+        let count = key.first().map_or(1, |column| column.len());
+        let rows = probing_rows(key, count, null_equals_null)?;
+        let hashes = self.layout.hashes(key, count)?;
+        let base = self.base.find_keys(&self.layout, key, &hashes, &rows)?;
+        let overlay = self.overlay.find_keys(&self.layout, key, &hashes, &rows)?;
+        Ok(Found { rows, base, overlay, count })
+    }
+
+    fn match_base(&self, matches: &mut Matches, probe: u32, key: u32, limit: usize) {
+        let mut cursor = BaseRows::new(self, key);
+        for _ in 0..limit {
+            let Some(row) = cursor.next(self) else { return };
+            matches.push(probe, RowRef(row), self.base.weights[row as usize]);
+        }
+    }
+
+    /// Rows of a key that has some on both sides, merged in order.
+    fn match_both(
+        &self,
+        matches: &mut Matches,
+        probe: u32,
+        (key, group): (u32, u32),
+        limit: usize,
+    ) {
+        let mut cursor = BaseRows::new(self, key);
+        let mut overlay = self.overlay.group(group).rows.iter().peekable();
+        let mut base = cursor.next(self);
+        for _ in 0..limit {
+            let from_base = match (base, overlay.peek()) {
+                (None, None) => return,
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (Some(ours), Some(&theirs)) => {
+                    let order = self.base.sort.compare(ours, &self.overlay.sort, theirs);
+                    order != Ordering::Greater
+                }
+            };
+            if from_base {
+                if let Some(row) = base {
+                    matches.push(probe, RowRef(row), self.base.weights[row as usize]);
+                }
+                base = cursor.next(self);
+            } else if let Some(row) = overlay.next() {
+                matches.push(probe, RowRef::overlay(row), self.overlay.weights[row as usize]);
+            }
+        }
+    }
+}
+
+/// Walks the live rows of a key in the base.
+struct BaseRows {
+    at: u32,
+    end: u32,
+}
+
+impl BaseRows {
+    fn new(arrangement: &Arrangement, key: u32) -> Self {
+        let rows = arrangement.base.rows_of(key);
+        Self { at: rows.start, end: rows.end }
+    }
+
+    #[inline]
+    fn next(&mut self, arrangement: &Arrangement) -> Option<u32> {
+        if self.at >= self.end {
+            return None;
+        }
+        let mut row = self.at;
+        if arrangement.base.weights[row as usize] == 0 {
+            // A hot key may have many dead rows in a row.
+            let live = arrangement.base.live.next(row as usize)?;
+            row = u32::try_from(live).ok().filter(|&live| live < self.end).unwrap_or(self.end);
+        }
+        self.at = row.saturating_add(1);
+        (row < self.end).then_some(row)
+    }
+}
+
+impl Matches {
+    fn reserve(&mut self, count: usize) {
+        self.probe.reserve(count);
+        self.rows.reserve(count);
+        self.weights.reserve(count);
+    }
+
+    #[inline]
+    fn push(&mut self, probe: u32, row: RowRef, weight: i64) {
+        self.probe.push(probe);
+        self.rows.push(row);
+        self.weights.push(weight);
+    }
+}
+
+/// All rows, or those without a NULL in the key.
+fn probing_rows(key: &[ArrayRef], count: usize, null_equals_null: bool) -> Result<Vec<u32>> {
+    let count = u32::try_from(count)
+        .map_err(|_| Error::internal("BATCH_LENGTH", "a batch of more than 2^32 rows"))?;
+    let nulls = key.iter().fold(None, |nulls, column| {
+        NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
+    });
+    Ok(match nulls.filter(|nulls| !null_equals_null && nulls.null_count() > 0) {
+        None => (0..count).collect(),
+        Some(nulls) => (0..count).zip(&nulls).filter(|(_, valid)| *valid).map(|(r, _)| r).collect(),
+    })
+}

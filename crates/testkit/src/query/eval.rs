@@ -1,0 +1,250 @@
+//! A query evaluated by its definition, over sorted maps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::query::{Aggregate, Compare, Expr, JoinKind, Predicate, Query, SetOperation};
+use crate::{Bag, Row, Value, add_bag, add_row};
+
+impl Query {
+    /// The result over `tables`.
+    pub fn eval(&self, tables: &BTreeMap<String, Bag>) -> Bag {
+        let mut out = Bag::new();
+        match self {
+            Self::Table(name, _) => out = tables.get(name).cloned().unwrap_or_default(),
+            Self::Filter(input, condition) => {
+                out = input.eval(tables);
+                out.retain(|row, _| condition.eval(row) == Some(true));
+            }
+            Self::Project(input, expressions) => {
+                for (row, n) in input.eval(tables) {
+                    add_row(&mut out, expressions.iter().map(|e| e.eval(&row)).collect(), n);
+                }
+            }
+            Self::Set(operation, left, right) => {
+                out = set(*operation, left.eval(tables), &right.eval(tables));
+            }
+            Self::Join(kind, left, right, l, r) => {
+                let widths = (left.width(), right.width());
+                out = join(*kind, &left.eval(tables), &right.eval(tables), *l, *r, widths);
+            }
+            Self::Group(input, keys, aggregates) => {
+                out = group(&input.eval(tables), keys, aggregates);
+            }
+            Self::Distinct(input) => {
+                out = input.eval(tables);
+                out.values_mut().for_each(|n| *n = 1);
+            }
+            Self::RowNumber(input, key) => out = row_number(&input.eval(tables), *key),
+            Self::Limit(input, rows) => {
+                let mut left = i64::try_from(*rows).unwrap_or(i64::MAX);
+                for (row, n) in input.eval(tables) {
+                    let n = n.min(left);
+                    left -= n;
+                    add_row(&mut out, row, n);
+                }
+            }
+        }
+        out
+    }
+}
+
+fn set(operation: SetOperation, left: Bag, right: &Bag) -> Bag {
+    let mut out = left;
+    match operation {
+        SetOperation::UnionAll => {
+            add_bag(&mut out, right);
+            return out;
+        }
+        SetOperation::Union => add_bag(&mut out, right),
+        SetOperation::Intersect => out.retain(|row, _| right.contains_key(row)),
+        SetOperation::Except => out.retain(|row, _| !right.contains_key(row)),
+    }
+    out.values_mut().for_each(|n| *n = 1);
+    out
+}
+
+fn join(
+    kind: JoinKind,
+    left: &Bag,
+    right: &Bag,
+    l: usize,
+    r: usize,
+    (left_width, right_width): (usize, usize),
+) -> Bag {
+    let mut out = Bag::new();
+    let matches = |a: &Row, b: &Row| !a[l].is_null() && a[l] == b[r];
+    let pair = |a: &[Value], b: &[Value]| -> Row { a.iter().chain(b).cloned().collect() };
+    for (a, n) in left {
+        let found: Vec<(&Row, &i64)> = right.iter().filter(|(b, _)| matches(a, b)).collect();
+        match kind {
+            JoinKind::Semi if !found.is_empty() => add_row(&mut out, a.clone(), *n),
+            JoinKind::Anti if found.is_empty() => add_row(&mut out, a.clone(), *n),
+            JoinKind::NotIn => {
+                let unknown = a[l].is_null() || right.keys().any(|b| b[r].is_null());
+                if right.is_empty() || (found.is_empty() && !unknown) {
+                    add_row(&mut out, a.clone(), *n);
+                }
+            }
+            JoinKind::Semi | JoinKind::Anti => {}
+            JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full => {
+                for (b, m) in &found {
+                    add_row(&mut out, pair(a, b), n * *m);
+                }
+                if found.is_empty() && matches!(kind, JoinKind::Left | JoinKind::Full) {
+                    add_row(&mut out, pair(a, &vec![Value::Null; right_width]), *n);
+                }
+            }
+        }
+    }
+    if matches!(kind, JoinKind::Right | JoinKind::Full) {
+        for (b, m) in right.iter().filter(|(b, _)| !left.keys().any(|a| matches(a, b))) {
+            add_row(&mut out, pair(&vec![Value::Null; left_width], b), *m);
+        }
+    }
+    out
+}
+
+fn group(input: &Bag, keys: &[usize], aggregates: &[Aggregate]) -> Bag {
+    let mut groups: BTreeMap<Row, Vec<(&Row, i64)>> = BTreeMap::new();
+    if keys.is_empty() {
+        groups.insert(Row::new(), Vec::new());
+    }
+    for (row, n) in input {
+        let key = keys.iter().map(|&key| row[key].clone()).collect();
+        groups.entry(key).or_default().push((row, *n));
+    }
+    let mut out = Bag::new();
+    for (mut key, rows) in groups {
+        key.extend(aggregates.iter().map(|aggregate| aggregate.eval(&rows)));
+        add_row(&mut out, key, 1);
+    }
+    out
+}
+
+fn row_number(input: &Bag, key: usize) -> Bag {
+    let mut next: BTreeMap<&Value, i128> = BTreeMap::new();
+    let mut out = Bag::new();
+    for (row, n) in input {
+        let counter = next.entry(&row[key]).or_insert(0);
+        for _ in 0..*n {
+            *counter += 1;
+            let mut row = row.clone();
+            row.push(Value::Int(*counter));
+            add_row(&mut out, row, 1);
+        }
+    }
+    out
+}
+
+impl Aggregate {
+    fn eval(&self, rows: &[(&Row, i64)]) -> Value {
+        let column = |c: usize| {
+            rows.iter().map(move |(row, n)| (&row[c], *n)).filter(|(value, _)| !value.is_null())
+        };
+        let count = |c: usize| column(c).map(|(_, n)| i128::from(n)).sum::<i128>();
+        match *self {
+            Self::CountRows => Value::Int(rows.iter().map(|(_, n)| i128::from(*n)).sum()),
+            Self::Count(c) => Value::Int(count(c)),
+            Self::CountDistinct(c) => {
+                let distinct: BTreeSet<&Value> = column(c).map(|(value, _)| value).collect();
+                Value::Int(i128::try_from(distinct.len()).unwrap_or(i128::MAX))
+            }
+            Self::Sum(c) => sum(column(c)),
+            Self::Avg(c) => average(&sum(column(c)), count(c)),
+            Self::Min(c) => column(c).map(|(value, _)| value.clone()).min().unwrap_or(Value::Null),
+            Self::Max(c) => column(c).map(|(value, _)| value.clone()).max().unwrap_or(Value::Null),
+        }
+    }
+}
+
+/// Floats are drawn so that every partial sum is exact.
+fn sum<'a>(values: impl Iterator<Item = (&'a Value, i64)>) -> Value {
+    let mut total = Value::Null;
+    for (value, n) in values {
+        total = match (total, value) {
+            (Value::Null, Value::Int(v)) => Value::Int(v * i128::from(n)),
+            (Value::Int(t), Value::Int(v)) => Value::Int(t + v * i128::from(n)),
+            (Value::Null, Value::Decimal(v, s)) => Value::Decimal(v * i128::from(n), *s),
+            (Value::Decimal(t, s), Value::Decimal(v, _)) => {
+                Value::Decimal(t + v * i128::from(n), s)
+            }
+            (Value::Null, Value::Float(v)) => Value::Float(v * times(n)),
+            (Value::Float(t), Value::Float(v)) => Value::Float(t + v * times(n)),
+            (total, _) => total,
+        };
+    }
+    total
+}
+
+fn average(sum: &Value, count: i128) -> Value {
+    let count = times(i64::try_from(count).unwrap_or(i64::MAX));
+    match sum {
+        Value::Int(sum) => Value::Float(times(i64::try_from(*sum).unwrap_or(i64::MAX)) / count),
+        Value::Float(sum) => Value::Float(sum / count),
+        _ => Value::Null,
+    }
+}
+
+/// Exact for the small numbers that are drawn.
+fn times(n: i64) -> f64 {
+    n.to_string().parse().unwrap_or(f64::NAN)
+}
+
+impl Expr {
+    /// The value for a row.
+    pub fn eval(&self, row: &Row) -> Value {
+        match self {
+            Self::Column(c) => row[*c].clone(),
+            Self::Constant(value) => value.clone(),
+            Self::Plus(c, by) => match &row[*c] {
+                Value::Int(i) => Value::Int(i + i128::from(*by)),
+                _ => Value::Null,
+            },
+            Self::Double(c) => match &row[*c] {
+                Value::Float(f) => Value::Float(f * 2.0),
+                _ => Value::Null,
+            },
+            Self::Coalesce(c, value) if row[*c].is_null() => value.clone(),
+            Self::Coalesce(c, _) => row[*c].clone(),
+            Self::Case(condition, a, b) => {
+                row[if condition.eval(row) == Some(true) { *a } else { *b }].clone()
+            }
+        }
+    }
+}
+
+impl Predicate {
+    /// TRUE, FALSE or (`None`) unknown for a row.
+    pub fn eval(&self, row: &Row) -> Option<bool> {
+        match self {
+            Self::Constant(c, compare, value) => compare.eval(&row[*c], value),
+            Self::Columns(a, compare, b) => compare.eval(&row[*a], &row[*b]),
+            Self::IsNull(c) => Some(row[*c].is_null()),
+            Self::And(a, b) => match (a.eval(row), b.eval(row)) {
+                (Some(false), _) | (_, Some(false)) => Some(false),
+                (Some(true), Some(true)) => Some(true),
+                _ => None,
+            },
+            Self::Or(a, b) => match (a.eval(row), b.eval(row)) {
+                (Some(true), _) | (_, Some(true)) => Some(true),
+                (Some(false), Some(false)) => Some(false),
+                _ => None,
+            },
+            Self::Not(a) => a.eval(row).map(|b| !b),
+        }
+    }
+}
+
+impl Compare {
+    fn eval(self, a: &Value, b: &Value) -> Option<bool> {
+        if a.is_null() || b.is_null() {
+            return None;
+        }
+        Some(match self {
+            Self::Equal => a == b,
+            Self::NotEqual => a != b,
+            Self::Less => a < b,
+            Self::AtLeast => a >= b,
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! [`Query`]: a query that is drawn at random, printed as SQL and evaluated naively.
+
+mod draw;
+mod eval;
+mod print;
+
+pub use draw::{Root, draw_query};
+
+use crate::Value;
+
+/// Type of a column, as far as drawing a query needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// BIGINT.
+    Int,
+    /// DOUBLE.
+    Float,
+    /// TEXT.
+    Text,
+    /// DECIMAL.
+    Decimal,
+    /// DATE.
+    Date,
+}
+
+/// A column of a query's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// Its type.
+    pub kind: Kind,
+    /// Small enough to be added up without overflow or rounding.
+    pub summable: bool,
+}
+
+/// A scalar expression over one row.
+#[derive(Debug, Clone)]
+pub enum Expr {
+    /// A column.
+    Column(usize),
+    /// A constant.
+    Constant(Value),
+    /// Integer column plus constant.
+    Plus(usize, i64),
+    /// Float column times two.
+    Double(usize),
+    /// First argument that is not NULL.
+    Coalesce(usize, Value),
+    /// `CASE WHEN p THEN a ELSE b END`.
+    Case(Box<Predicate>, usize, usize),
+}
+
+/// A comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compare {
+    /// `=`
+    Equal,
+    /// `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `>=`
+    AtLeast,
+}
+
+/// A condition, three-valued.
+#[derive(Debug, Clone)]
+pub enum Predicate {
+    /// Column against constant.
+    Constant(usize, Compare, Value),
+    /// Column against column.
+    Columns(usize, Compare, usize),
+    /// `IS NULL`.
+    IsNull(usize),
+    /// `AND`.
+    And(Box<Self>, Box<Self>),
+    /// `OR`.
+    Or(Box<Self>, Box<Self>),
+    /// `NOT`.
+    Not(Box<Self>),
+}
+
+/// How two inputs are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinKind {
+    /// Matches.
+    Inner,
+    /// Matches and the left rows without one.
+    Left,
+    /// Matches and the right rows without one.
+    Right,
+    /// Matches and the rows of either side without one.
+    Full,
+    /// Left rows with a match.
+    Semi,
+    /// Left rows without a match.
+    Anti,
+    /// `NOT IN`.
+    NotIn,
+}
+
+/// An aggregate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aggregate {
+    /// `count(*)`
+    CountRows,
+    /// `count(c)`
+    Count(usize),
+    /// `count(DISTINCT c)`
+    CountDistinct(usize),
+    /// `sum(c)`
+    Sum(usize),
+    /// `avg(c)`
+    Avg(usize),
+    /// `min(c)`
+    Min(usize),
+    /// `max(c)`
+    Max(usize),
+}
+
+/// A set operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetOperation {
+    /// `UNION ALL`
+    UnionAll,
+    /// `UNION`
+    Union,
+    /// `INTERSECT`
+    Intersect,
+    /// `EXCEPT`
+    Except,
+}
+
+/// A query; its columns are named `c0`, `c1`, ….
+#[derive(Debug, Clone)]
+pub enum Query {
+    /// All of a table, by the names of its columns.
+    Table(String, Vec<String>),
+    /// Rows for which the condition is true.
+    Filter(Box<Self>, Predicate),
+    /// Expressions.
+    Project(Box<Self>, Vec<Expr>),
+    /// Two inputs with columns of the same types.
+    Set(SetOperation, Box<Self>, Box<Self>),
+    /// Equality of a column of each side.
+    Join(JoinKind, Box<Self>, Box<Self>, usize, usize),
+    /// Groups (none: one group of everything) and aggregates.
+    Group(Box<Self>, Vec<usize>, Vec<Aggregate>),
+    /// Each row once.
+    Distinct(Box<Self>),
+    /// `row_number()` by partition, in the order of all columns, as a last column.
+    RowNumber(Box<Self>, usize),
+    /// The first rows in the order of all columns.
+    Limit(Box<Self>, usize),
+}

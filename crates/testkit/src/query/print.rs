@@ -1,0 +1,188 @@
+//! A query as SQL text.
+
+use crate::Value;
+use crate::query::{Aggregate, Compare, Expr, JoinKind, Predicate, Query, SetOperation};
+
+impl Query {
+    /// SQL text.
+    pub fn sql(&self) -> String {
+        match self {
+            Self::Table(name, columns) => {
+                let list: Vec<String> =
+                    columns.iter().enumerate().map(|(i, c)| format!("{c} AS c{i}")).collect();
+                format!("SELECT {} FROM {name}", list.join(", "))
+            }
+            Self::Filter(input, condition) => {
+                format!("SELECT * FROM ({}) AS q WHERE {}", input.sql(), condition.sql(""))
+            }
+            Self::Project(input, expressions) => {
+                let list: Vec<String> = expressions
+                    .iter()
+                    .enumerate()
+                    .map(|(i, e)| format!("{} AS c{i}", e.sql()))
+                    .collect();
+                format!("SELECT {} FROM ({}) AS q", list.join(", "), input.sql())
+            }
+            Self::Set(operation, left, right) => {
+                let word = match operation {
+                    SetOperation::UnionAll => "UNION ALL",
+                    SetOperation::Union => "UNION",
+                    SetOperation::Intersect => "INTERSECT",
+                    SetOperation::Except => "EXCEPT",
+                };
+                let side = |q: &Self| format!("SELECT * FROM ({}) AS q", q.sql());
+                format!("{} {word} {}", side(left), side(right))
+            }
+            Self::Join(kind, left, right, l, r) => join_sql(*kind, left, right, *l, *r),
+            Self::Group(input, keys, aggregates) => group_sql(input, keys, aggregates),
+            Self::Distinct(input) => format!("SELECT DISTINCT * FROM ({}) AS q", input.sql()),
+            Self::RowNumber(input, key) => {
+                let width = input.width();
+                format!(
+                    "SELECT q.*, row_number() OVER (PARTITION BY c{key} ORDER BY {}) AS c{width} \
+                     FROM ({}) AS q",
+                    order_by(width),
+                    input.sql()
+                )
+            }
+            Self::Limit(input, rows) => format!(
+                "SELECT * FROM ({}) AS q ORDER BY {} LIMIT {rows}",
+                input.sql(),
+                order_by(input.width())
+            ),
+        }
+    }
+
+    /// Number of columns.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Table(_, columns) => columns.len(),
+            Self::Filter(input, _) | Self::Distinct(input) | Self::Limit(input, _) => input.width(),
+            Self::Project(_, expressions) => expressions.len(),
+            Self::Set(_, left, _) => left.width(),
+            Self::Join(kind, left, right, ..) => match kind {
+                JoinKind::Semi | JoinKind::Anti | JoinKind::NotIn => left.width(),
+                JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full => {
+                    left.width() + right.width()
+                }
+            },
+            Self::Group(_, keys, aggregates) => keys.len() + aggregates.len(),
+            Self::RowNumber(input, _) => input.width() + 1,
+        }
+    }
+}
+
+fn join_sql(kind: JoinKind, left: &Query, right: &Query, l: usize, r: usize) -> String {
+    let (a, b) = (left.sql(), right.sql());
+    let word = match kind {
+        JoinKind::Inner => "INNER",
+        JoinKind::Left => "LEFT",
+        JoinKind::Right => "RIGHT",
+        JoinKind::Full => "FULL",
+        JoinKind::Semi | JoinKind::Anti => {
+            let not = if kind == JoinKind::Anti { "NOT " } else { "" };
+            return format!(
+                "SELECT * FROM ({a}) AS l WHERE {not}EXISTS \
+                 (SELECT 1 FROM ({b}) AS r WHERE r.c{r} = l.c{l})"
+            );
+        }
+        JoinKind::NotIn => {
+            return format!(
+                "SELECT * FROM ({a}) AS l WHERE l.c{l} NOT IN (SELECT r.c{r} FROM ({b}) AS r)"
+            );
+        }
+    };
+    let width = left.width();
+    let mine = (0..width).map(|i| format!("l.c{i} AS c{i}"));
+    let its = (0..right.width()).map(|i| format!("r.c{i} AS c{}", width + i));
+    let list: Vec<String> = mine.chain(its).collect();
+    format!("SELECT {} FROM ({a}) AS l {word} JOIN ({b}) AS r ON l.c{l} = r.c{r}", list.join(", "))
+}
+
+fn group_sql(input: &Query, keys: &[usize], aggregates: &[Aggregate]) -> String {
+    let mut list: Vec<String> =
+        keys.iter().enumerate().map(|(i, key)| format!("q.c{key} AS c{i}")).collect();
+    for (i, aggregate) in aggregates.iter().enumerate() {
+        let call = match aggregate {
+            Aggregate::CountRows => "count(*)".to_owned(),
+            Aggregate::Count(c) => format!("count(q.c{c})"),
+            Aggregate::CountDistinct(c) => format!("count(DISTINCT q.c{c})"),
+            Aggregate::Sum(c) => format!("sum(q.c{c})"),
+            Aggregate::Avg(c) => format!("avg(q.c{c})"),
+            Aggregate::Min(c) => format!("min(q.c{c})"),
+            Aggregate::Max(c) => format!("max(q.c{c})"),
+        };
+        list.push(format!("{call} AS c{}", keys.len() + i));
+    }
+    let mut sql = format!("SELECT {} FROM ({}) AS q", list.join(", "), input.sql());
+    if !keys.is_empty() {
+        let keys: Vec<String> = keys.iter().map(|key| format!("q.c{key}")).collect();
+        sql.push_str(&format!(" GROUP BY {}", keys.join(", ")));
+    }
+    sql
+}
+
+fn order_by(width: usize) -> String {
+    let list: Vec<String> = (0..width).map(|i| format!("c{i} ASC NULLS FIRST")).collect();
+    list.join(", ")
+}
+
+impl Expr {
+    fn sql(&self) -> String {
+        match self {
+            Self::Column(c) => format!("c{c}"),
+            Self::Constant(value) => constant(value),
+            Self::Plus(c, by) => format!("c{c} + {by}"),
+            Self::Double(c) => format!("c{c} * 2.0"),
+            Self::Coalesce(c, value) => format!("coalesce(c{c}, {})", constant(value)),
+            Self::Case(condition, a, b) => {
+                format!("CASE WHEN {} THEN c{a} ELSE c{b} END", condition.sql(""))
+            }
+        }
+    }
+}
+
+impl Predicate {
+    /// SQL text; `of` goes before each column.
+    pub fn sql(&self, of: &str) -> String {
+        match self {
+            Self::Constant(c, compare, value) => {
+                format!("{of}c{c} {} {}", compare.sql(), constant(value))
+            }
+            Self::Columns(a, compare, b) => format!("{of}c{a} {} {of}c{b}", compare.sql()),
+            Self::IsNull(c) => format!("{of}c{c} IS NULL"),
+            Self::And(a, b) => format!("({} AND {})", a.sql(of), b.sql(of)),
+            Self::Or(a, b) => format!("({} OR {})", a.sql(of), b.sql(of)),
+            Self::Not(a) => format!("(NOT {})", a.sql(of)),
+        }
+    }
+}
+
+impl Compare {
+    fn sql(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "<>",
+            Self::Less => "<",
+            Self::AtLeast => ">=",
+        }
+    }
+}
+
+fn constant(value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".to_owned(),
+        Value::Bool(b) => b.to_string(),
+        Value::Int(i) => format!("CAST({i} AS BIGINT)"),
+        Value::Float(f) => format!("CAST('{f}' AS DOUBLE)"),
+        Value::Decimal(unscaled, scale) => {
+            let factor = 10_i128.pow(u32::from(scale.unsigned_abs()));
+            let (sign, size) = (if *unscaled < 0 { "-" } else { "" }, unscaled.unsigned_abs());
+            let factor = factor.unsigned_abs();
+            format!("CAST('{sign}{}.{:02}' AS DECIMAL(12, 2))", size / factor, size % factor)
+        }
+        Value::Text(text) => format!("'{}'", text.replace('\'', "''")),
+        Value::Date(days) => format!("CAST({days} AS DATE)"),
+        Value::Timestamp(_) | Value::Other(_) => "NULL".to_owned(),
+    }
+}
