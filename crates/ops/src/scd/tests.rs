@@ -218,11 +218,9 @@ fn the_greater_row_wins_a_conflict_and_conflicts_are_told() {
 
 #[test]
 fn a_composite_sequence_is_compared_field_by_field() {
-    let fields: Fields = vec![
-        Field::new("at", DataType::Int64, true),
-        Field::new("part", DataType::Utf8, true),
-    ]
-    .into();
+    let fields: Fields =
+        vec![Field::new("at", DataType::Int64, true), Field::new("part", DataType::Utf8, true)]
+            .into();
     let mut spec = spec(ScdType::Type2);
     let mut input: Vec<Field> = spec.input.fields().iter().map(|f| f.as_ref().clone()).collect();
     input[3] = Field::new("__sequence", DataType::Struct(fields.clone()), true);
