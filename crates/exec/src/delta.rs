@@ -8,8 +8,8 @@ use deltaic_batch::{Error, Result, ZBatch, hash_columns, shard_of};
 use deltaic_ops::Exchange;
 use rayon::prelude::*;
 
-/// Below this number of rows, all shards run on the calling thread.
-pub(crate) const PARALLEL_ROWS: usize = 8192;
+/// Below this number of rows, all shards run on the calling thread. Tests take both ways.
+pub(crate) const PARALLEL_ROWS: usize = if cfg!(test) { 8 } else { 8192 };
 
 /// A node's output in one epoch: pieces per shard.
 #[derive(Debug, Default)]
@@ -34,23 +34,21 @@ struct Spread {
 }
 
 impl Delta {
-    /// A source's delta. A large one is spread over the shards row by row.
-    pub(crate) fn of_source(batch: ZBatch, shards: usize) -> Result<Self> {
-        let one_sign = has_one_sign(batch.weights());
-        // Equal rows with weights of one sign do no harm before the first operator with state,
-        // where all rows are consolidated anyway.
-        let defer = one_sign && batch.num_rows() >= PARALLEL_ROWS;
-        let batch = if defer { batch } else { batch.consolidate()? };
-        let rows = batch.num_rows();
-        let parts = if rows < PARALLEL_ROWS { 1 } else { shards };
-        let length = rows.div_ceil(parts).max(1);
-        let mut spread: Vec<Vec<ZBatch>> = (0..rows)
-            .step_by(length)
-            .map(|from| vec![batch.slice(from, length.min(rows - from))])
-            .collect();
-        spread.resize(shards, Vec::new());
+    /// A source's delta: the sum of `batches`. A large one is spread over the shards row by row.
+    pub(crate) fn of_source(
+        schema: &SchemaRef,
+        batches: Vec<ZBatch>,
+        shards: usize,
+    ) -> Result<Self> {
+        let rows: usize = batches.iter().map(ZBatch::num_rows).sum();
+        // Equal rows with weights of one sign do no harm before the first operator that needs
+        // consolidated rows, and copying a large load is dear.
+        let defer = rows >= PARALLEL_ROWS && have_one_sign(&batches);
+        let batches =
+            if defer { batches } else { vec![ZBatch::concat(schema, &batches)?.consolidate()?] };
+        let rows = batches.iter().map(ZBatch::num_rows).sum();
         Ok(Self {
-            shards: spread,
+            shards: spread_evenly(batches, rows, shards),
             rows,
             is_consolidated: !defer,
             is_sound: true,
@@ -61,11 +59,8 @@ impl Delta {
     /// What an operator has pushed. `from_sound` says that it is a stateless linear operator over
     /// sound input, which cannot make up rows.
     pub(crate) fn of_operator(shards: Vec<Vec<ZBatch>>, from_sound: bool) -> Self {
-        let pieces = || shards.iter().flatten();
-        let rows = pieces().map(ZBatch::num_rows).sum();
-        let is_sound = from_sound
-            || pieces().all(|p| p.weights().iter().all(|&w| w > 0))
-            || pieces().all(|p| p.weights().iter().all(|&w| w < 0));
+        let rows = shards.iter().flatten().map(ZBatch::num_rows).sum();
+        let is_sound = from_sound || have_one_sign(shards.iter().flatten());
         Self { shards, rows, is_consolidated: false, is_sound, by_key: Vec::new() }
     }
 
@@ -214,8 +209,27 @@ fn cut_by_key(piece: &ZBatch, key: &[usize], shards: usize) -> Result<Vec<ZBatch
 }
 
 /// All weights positive, or all negative: nothing can cancel out.
-fn has_one_sign(weights: &[i64]) -> bool {
-    weights.iter().all(|&w| w > 0) || weights.iter().all(|&w| w < 0)
+fn have_one_sign<'a>(batches: impl IntoIterator<Item = &'a ZBatch> + Clone) -> bool {
+    let weights = || batches.clone().into_iter().flat_map(|batch| batch.weights().iter());
+    weights().all(|&w| w > 0) || weights().all(|&w| w < 0)
+}
+
+/// The rows cut into one equal part per shard, or in shard 0 when they are few.
+fn spread_evenly(batches: Vec<ZBatch>, rows: usize, shards: usize) -> Vec<Vec<ZBatch>> {
+    let mut spread = vec![Vec::new(); shards];
+    let length = if rows < PARALLEL_ROWS { rows } else { rows.div_ceil(shards) };
+    let mut done = 0;
+    for batch in batches {
+        let mut from = 0;
+        while from < batch.num_rows() {
+            let shard = done / length;
+            let taken = (batch.num_rows() - from).min((shard + 1) * length - done);
+            spread[shard].push(batch.slice(from, taken));
+            from += taken;
+            done += taken;
+        }
+    }
+    spread
 }
 
 /// The batch under `schema`, whose types it has. Fails when a NULL stands in a column that the

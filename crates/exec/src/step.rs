@@ -24,7 +24,7 @@ pub(crate) fn sum_of_inputs(
     }
     let mut deltas = Vec::with_capacity(by_source.len());
     for (index, batches) in by_source {
-        let delta = Delta::of_source(ZBatch::concat(&nodes[index].schema, &batches)?, shards)?;
+        let delta = Delta::of_source(&nodes[index].schema, batches, shards)?;
         if delta.rows() > 0 {
             deltas.push((index, delta));
         }

@@ -3,4 +3,8 @@
 #[cfg(test)]
 mod basics;
 #[cfg(test)]
+mod crash;
+#[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod model;

@@ -1,0 +1,7 @@
+//! Whole pipelines in temporary folders.
+
+mod crashes;
+mod flows;
+#[cfg(test)]
+mod project;
+mod wrong_input;
