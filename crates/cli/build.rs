@@ -16,7 +16,8 @@ fn main() -> io::Result<()> {
     let mut code = String::from("&[\n");
     for file in &files {
         let path = root.join(file).canonicalize()?;
-        writeln!(code, "    ({file:?}, include_bytes!({path:?}) as &[u8]),").map_err(io::Error::other)?;
+        writeln!(code, "    ({file:?}, include_bytes!({path:?}) as &[u8]),")
+            .map_err(io::Error::other)?;
     }
     code.push_str("]\n");
     let out = PathBuf::from(env::var("OUT_DIR").map_err(io::Error::other)?);
@@ -35,7 +36,8 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<String>) -> io::Result<()
             collect(root, &path, files)?;
         } else {
             let relative = path.strip_prefix(root).map_err(io::Error::other)?;
-            let parts: Vec<_> = relative.components().map(|c| c.as_os_str().to_string_lossy()).collect();
+            let parts: Vec<_> =
+                relative.components().map(|c| c.as_os_str().to_string_lossy()).collect();
             files.push(parts.join("/"));
         }
     }

@@ -104,7 +104,8 @@ impl Sources {
 
 /// `error[CODE] file:line:column: dataset 'x': message`, the line, a caret, the hint.
 pub(crate) fn render(error: &Error, sources: &Sources, colour: bool) -> String {
-    let (red, bold, plain) = if colour { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
+    let (red, bold, plain) =
+        if colour { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
     let mut text = format!("{red}error[{}]{plain} ", error.code());
     if let Some(at) = error.location() {
         let place = if at.file.is_empty() {

@@ -53,9 +53,8 @@ impl Progress for Bars {
             return;
         }
         let bar = self.all.add(ProgressBar::new_spinner());
-        let style = ProgressStyle::with_template(
-            "{spinner} {msg}  {human_pos} rows  {per_sec}  {elapsed}",
-        );
+        let style =
+            ProgressStyle::with_template("{spinner} {msg}  {human_pos} rows  {per_sec}  {elapsed}");
         if let Ok(style) = style {
             bar.set_style(style);
         }

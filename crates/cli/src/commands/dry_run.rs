@@ -43,17 +43,21 @@ fn text(found: &DryRun, out: &mut Out) -> Result<(), Complaint> {
         out.line(&format!("not covered by the project: {file}"))?;
     }
     for name in &found.inactive {
-        out.line(&format!("stored, but no longer defined: {name} (run --drop-inactive removes it)"))?;
+        out.line(&format!(
+            "stored, but no longer defined: {name} (run --drop-inactive removes it)"
+        ))?;
     }
     for warning in &found.warnings {
         say(&format!("warning: {warning}"));
     }
-    let stored = found.datasets.iter().filter(|d| !d.kind.ends_with(" view") || d.kind.starts_with("mat"));
+    let stored =
+        found.datasets.iter().filter(|d| !d.kind.ends_with(" view") || d.kind.starts_with("mat"));
     out.line(&format!("The project is valid: {} tables and views to keep.", stored.count()))
 }
 
 fn columns(dataset: &DatasetSummary) -> String {
-    let one = |f: &std::sync::Arc<arrow::datatypes::Field>| format!("{} {}", f.name(), f.data_type());
+    let one =
+        |f: &std::sync::Arc<arrow::datatypes::Field>| format!("{} {}", f.name(), f.data_type());
     dataset.schema.fields().iter().map(one).collect::<Vec<_>>().join(", ")
 }
 

@@ -139,7 +139,8 @@ fn mermaid(graph: &Graph, edges: &[(Node, usize, bool)]) -> String {
 fn dot(graph: &Graph, edges: &[(Node, usize, bool)]) -> String {
     let paths = paths(edges);
     let label = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
-    let mut text = String::from("digraph pipeline {\n  rankdir=LR;\n  node [fontname=\"sans-serif\"];\n");
+    let mut text =
+        String::from("digraph pipeline {\n  rankdir=LR;\n  node [fontname=\"sans-serif\"];\n");
     for (n, path) in paths.iter().enumerate() {
         text += &format!("  f{n} [label=\"{}\", shape=folder];\n", label(path));
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray, UInt64Array};
+use arrow::array::{
+    ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMillisecondArray, UInt64Array,
+};
 use deltaic_batch::Error;
 use deltaic_pipeline::Pipeline;
 use deltaic_table::CommitSummary;
@@ -30,9 +32,18 @@ fn rows(commits: &[CommitSummary]) -> Result<RecordBatch, arrow::error::ArrowErr
     let columns: [(&str, ArrayRef); 5] = [
         ("version", Arc::new(Int64Array::from_iter_values(commits.iter().map(|c| c.version)))),
         ("timestamp", Arc::new(times.with_timezone("UTC"))),
-        ("operation", Arc::new(StringArray::from_iter_values(commits.iter().map(|c| &c.operation)))),
-        ("inserted", Arc::new(UInt64Array::from_iter_values(commits.iter().map(|c| c.rows_inserted)))),
-        ("deleted", Arc::new(UInt64Array::from_iter_values(commits.iter().map(|c| c.rows_deleted)))),
+        (
+            "operation",
+            Arc::new(StringArray::from_iter_values(commits.iter().map(|c| &c.operation))),
+        ),
+        (
+            "inserted",
+            Arc::new(UInt64Array::from_iter_values(commits.iter().map(|c| c.rows_inserted))),
+        ),
+        (
+            "deleted",
+            Arc::new(UInt64Array::from_iter_values(commits.iter().map(|c| c.rows_deleted))),
+        ),
     ];
     RecordBatch::try_from_iter(columns)
 }

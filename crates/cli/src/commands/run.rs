@@ -67,9 +67,8 @@ fn text(report: &UpdateReport, out: &mut Out) -> Result<(), Complaint> {
     for warning in &report.warnings {
         say(&format!("warning: {warning}"));
     }
-    let count = |wanted: fn(&FlowStatus) -> bool| {
-        report.flows.iter().filter(|f| wanted(&f.status)).count()
-    };
+    let count =
+        |wanted: fn(&FlowStatus) -> bool| report.flows.iter().filter(|f| wanted(&f.status)).count();
     let done = count(|s| matches!(s, FlowStatus::Done));
     let idle = count(|s| matches!(s, FlowStatus::NoOp));
     let failed = count(|s| matches!(s, FlowStatus::Failed(_)));
@@ -149,9 +148,7 @@ fn flow_json(flow: &FlowReport) -> Value {
         FlowStatus::Failed(_) => ("failed", None),
         FlowStatus::Skipped { because_of } => ("skipped", Some(because_of)),
     };
-    let expectation = |e: &ExpectationCounts| {
-        json!({ "name": e.name, "passed_records": e.passed, "failed_records": e.failed })
-    };
+    let expectation = |e: &ExpectationCounts| json!({ "name": e.name, "passed_records": e.passed, "failed_records": e.failed });
     json!({
         "flow": flow.flow,
         "dataset": flow.dataset,

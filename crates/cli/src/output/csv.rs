@@ -8,7 +8,11 @@ use arrow::datatypes::Schema;
 use super::cells::{Cells, options};
 
 /// Writes the rows.
-pub(super) fn write(out: &mut dyn Write, schema: &Schema, batches: &[RecordBatch]) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut dyn Write,
+    schema: &Schema,
+    batches: &[RecordBatch],
+) -> io::Result<()> {
     let names: Vec<String> = schema.fields().iter().map(|f| quoted(f.name())).collect();
     writeln!(out, "{}", names.join(","))?;
     let options = options();

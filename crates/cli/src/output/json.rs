@@ -14,7 +14,11 @@ use super::cells::{Cells, options, special_float};
 type Encoder<'a> = Box<dyn Fn(usize, &mut Vec<u8>) -> io::Result<()> + 'a>;
 
 /// Writes the rows.
-pub(super) fn write(out: &mut dyn Write, schema: &Schema, batches: &[RecordBatch]) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut dyn Write,
+    schema: &Schema,
+    batches: &[RecordBatch],
+) -> io::Result<()> {
     let names: Vec<String> = schema.fields().iter().map(|f| string(f.name())).collect();
     let options = options();
     let mut first = true;
@@ -65,7 +69,14 @@ fn of_values<'a>(array: &'a dyn Array, options: &'a FormatOptions<'a>) -> io::Re
             out.extend_from_slice(b"null");
             Ok(())
         })),
-        T::Boolean | T::Int8 | T::Int16 | T::Int32 | T::Int64 | T::UInt8 | T::UInt16 | T::UInt32
+        T::Boolean
+        | T::Int8
+        | T::Int16
+        | T::Int32
+        | T::Int64
+        | T::UInt8
+        | T::UInt16
+        | T::UInt32
         | T::UInt64 => text(array, options, false),
         T::Float32 | T::Float64 => {
             let (plain, quoted) = (text(array, options, false)?, text(array, options, true)?);
@@ -90,7 +101,8 @@ fn of_values<'a>(array: &'a dyn Array, options: &'a FormatOptions<'a>) -> io::Re
         T::List(_) => {
             let list = array.as_list::<i32>();
             let values = encoder(list.values().as_ref(), options)?;
-            let offset = |n: usize| usize::try_from(list.value_offsets()[n]).map_err(io::Error::other);
+            let offset =
+                |n: usize| usize::try_from(list.value_offsets()[n]).map_err(io::Error::other);
             Ok(Box::new(move |row, out| {
                 entries(out, b'[', b']', offset(row)?..offset(row + 1)?, &values)
             }))
@@ -99,7 +111,8 @@ fn of_values<'a>(array: &'a dyn Array, options: &'a FormatOptions<'a>) -> io::Re
             let map = array.as_map();
             let keys = Cells::try_new(map.keys().as_ref(), options)?;
             let values = encoder(map.values().as_ref(), options)?;
-            let offset = |n: usize| usize::try_from(map.value_offsets()[n]).map_err(io::Error::other);
+            let offset =
+                |n: usize| usize::try_from(map.value_offsets()[n]).map_err(io::Error::other);
             Ok(Box::new(move |row, out| {
                 entries(out, b'{', b'}', offset(row)?..offset(row + 1)?, |n, out| {
                     let key = keys.text(n)?.unwrap_or_default();
@@ -160,7 +173,10 @@ mod tests {
     use super::*;
 
     fn encode(columns: Vec<(&str, ArrayRef)>) -> Value {
-        let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true))).unwrap();
+        let batch = RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(n, a)| (n, a, true)),
+        )
+        .unwrap();
         let mut out = Vec::new();
         write(&mut out, &batch.schema(), &[batch]).unwrap();
         serde_json::from_slice(&out).unwrap()
@@ -168,7 +184,9 @@ mod tests {
 
     #[test]
     fn values_of_every_kind() {
-        let decimals = Decimal128Array::from(vec![Some(12_300), None]).with_precision_and_scale(10, 2).unwrap();
+        let decimals = Decimal128Array::from(vec![Some(12_300), None])
+            .with_precision_and_scale(10, 2)
+            .unwrap();
         let times = TimestampMicrosecondArray::from(vec![Some(1_500_000), Some(0)]);
         let got = encode(vec![
             ("i", Arc::new(Int64Array::from(vec![Some(9_007_199_254_740_993), None]))),

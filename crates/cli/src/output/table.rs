@@ -8,7 +8,11 @@ use arrow::datatypes::Schema;
 use super::cells::{Cells, options};
 
 /// Writes the rows, and their number when there are many.
-pub(super) fn write(out: &mut dyn Write, schema: &Schema, batches: &[RecordBatch]) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut dyn Write,
+    schema: &Schema,
+    batches: &[RecordBatch],
+) -> io::Result<()> {
     let names: Vec<String> = schema.fields().iter().map(|f| one_line(f.name())).collect();
     let right: Vec<bool> = schema.fields().iter().map(|f| f.data_type().is_numeric()).collect();
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -18,7 +22,8 @@ pub(super) fn write(out: &mut dyn Write, schema: &Schema, batches: &[RecordBatch
             .map(|c| Cells::try_new(c.as_ref(), &options))
             .collect::<io::Result<_>>()?;
         for row in 0..batch.num_rows() {
-            let cells = columns.iter().map(|c| Ok(one_line(&c.text(row)?.unwrap_or("NULL".into()))));
+            let cells =
+                columns.iter().map(|c| Ok(one_line(&c.text(row)?.unwrap_or("NULL".into()))));
             rows.push(cells.collect::<io::Result<_>>()?);
         }
     }

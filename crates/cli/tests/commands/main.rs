@@ -53,7 +53,8 @@ fn describe_and_show_tables() {
     let project = orders();
     assert_eq!(project.run(&["run"]).code, 0);
     let columns = project.json(&["query", "DESCRIBE by_city", "--format", "json"]);
-    let names: Vec<&Value> = columns.as_array().unwrap().iter().map(|c| &c["column_name"]).collect();
+    let names: Vec<&Value> =
+        columns.as_array().unwrap().iter().map(|c| &c["column_name"]).collect();
     assert_eq!(names, ["city", "n", "total"]);
     let tables = project.run(&["query", "SHOW TABLES", "--format", "csv"]);
     assert!(tables.stdout.contains("by_city") && tables.stdout.contains("orders"));
@@ -114,12 +115,30 @@ fn explain_names_the_technique() {
 fn wrong_projects_exit_with_2_and_write_nothing() {
     let stream = "CREATE STREAMING TABLE s AS SELECT * FROM STREAM read_files('landing', format => 'json', schema => 'id INT');\n";
     for (sql, begins) in [
-        ("CREATE MATERIALIZED VIEW v AS SELECT * FROM sss;", "error[TABLE_OR_VIEW_NOT_FOUND] transformations/all.sql:2:45: dataset 'v': "),
-        ("CREATE MATERIALIZED VIEW v AS SELECT * FROM v;", "error[PIPELINE_CIRCULAR_DEPENDENCY] transformations/all.sql:2:45: dataset 'v': "),
-        ("CREATE MATERIALIZED VIEW v AS SELECT * FROM STREAM s;", "error[INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_MATERIALIZED_VIEW] transformations/all.sql:2:45: "),
-        ("CREATE STREAMING TABLE t AS SELECT * FROM s;", "error[INVALID_FLOW_QUERY_TYPE.BATCH_RELATION_FOR_STREAMING_TABLE] transformations/all.sql:2:43: "),
-        ("CREATE STREAMING TABLE t FLOW AUTO CDC FROM STREAM s KEYS (nope) SEQUENCE BY id;", "error[AUTOCDC_KEY_NOT_IN_SELECTED_SCHEMA] transformations/all.sql:2:60: dataset 't': "),
-        ("CREATE MATERIALIZED VIEW v AS SELECT id FROM s WHERE;", "error[PARSE_SYNTAX_ERROR] transformations/all.sql:2:53: "),
+        (
+            "CREATE MATERIALIZED VIEW v AS SELECT * FROM sss;",
+            "error[TABLE_OR_VIEW_NOT_FOUND] transformations/all.sql:2:45: dataset 'v': ",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW v AS SELECT * FROM v;",
+            "error[PIPELINE_CIRCULAR_DEPENDENCY] transformations/all.sql:2:45: dataset 'v': ",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW v AS SELECT * FROM STREAM s;",
+            "error[INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_MATERIALIZED_VIEW] transformations/all.sql:2:45: ",
+        ),
+        (
+            "CREATE STREAMING TABLE t AS SELECT * FROM s;",
+            "error[INVALID_FLOW_QUERY_TYPE.BATCH_RELATION_FOR_STREAMING_TABLE] transformations/all.sql:2:43: ",
+        ),
+        (
+            "CREATE STREAMING TABLE t FLOW AUTO CDC FROM STREAM s KEYS (nope) SEQUENCE BY id;",
+            "error[AUTOCDC_KEY_NOT_IN_SELECTED_SCHEMA] transformations/all.sql:2:60: dataset 't': ",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW v AS SELECT id FROM s WHERE;",
+            "error[PARSE_SYNTAX_ERROR] transformations/all.sql:2:53: ",
+        ),
         ("CREATE TABLE v AS SELECT 1;", "error[PARSE_SYNTAX_ERROR] transformations/all.sql:2:8: "),
     ] {
         let project = Project::new(&format!("{stream}{sql}\n"));
@@ -158,7 +177,10 @@ fn errors_for_programs() {
     assert_eq!(run.code, 2);
     let told: Value = serde_json::from_str(&run.stdout).unwrap();
     let error = &told["errors"][0];
-    assert_eq!((&error["code"], &error["line"]), (&json!("PIPELINE_DATASET_WITHOUT_FLOW"), &json!(1)));
+    assert_eq!(
+        (&error["code"], &error["line"]),
+        (&json!("PIPELINE_DATASET_WITHOUT_FLOW"), &json!(1))
+    );
 }
 
 #[test]

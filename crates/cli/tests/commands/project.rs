@@ -8,14 +8,14 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// What a command gave back.
-pub struct Ended {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs the binary in a folder.
-pub fn deltaic(folder: &Path, args: &[&str]) -> Ended {
+pub(crate) fn deltaic(folder: &Path, args: &[&str]) -> Ended {
     let output = Command::new(env!("CARGO_BIN_EXE_deltaic"))
         .args(args)
         .current_dir(folder)
@@ -29,10 +29,10 @@ pub fn deltaic(folder: &Path, args: &[&str]) -> Ended {
 }
 
 /// A folder with `pipeline.yml`, `transformations/all.sql` and `landing/`.
-pub struct Project(TempDir);
+pub(crate) struct Project(TempDir);
 
 impl Project {
-    pub fn new(sql: &str) -> Self {
+    pub(crate) fn new(sql: &str) -> Self {
         let project = Self(tempfile::tempdir().unwrap_or_else(|e| panic!("{e}")));
         project.write("pipeline.yml", "name: test\n");
         project.write("transformations/all.sql", sql);
@@ -40,27 +40,27 @@ impl Project {
         project
     }
 
-    pub fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.0.path().join(path)
     }
 
-    pub fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.path(path);
         let parent = path.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(parent).unwrap_or_else(|e| panic!("{e}"));
         fs::write(path, text).unwrap_or_else(|e| panic!("{e}"));
     }
 
-    pub fn land(&self, file: &str, text: &str) {
+    pub(crate) fn land(&self, file: &str, text: &str) {
         self.write(&format!("landing/{file}"), text);
     }
 
-    pub fn run(&self, args: &[&str]) -> Ended {
+    pub(crate) fn run(&self, args: &[&str]) -> Ended {
         deltaic(self.0.path(), args)
     }
 
     /// Standard output of a command that succeeds, as JSON.
-    pub fn json(&self, args: &[&str]) -> Value {
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
         let ended = self.run(args);
         assert_eq!(ended.code, 0, "{args:?}: {}", ended.stderr);
         serde_json::from_str(&ended.stdout).unwrap_or_else(|e| panic!("{e}: {}", ended.stdout))

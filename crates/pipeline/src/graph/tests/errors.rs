@@ -28,7 +28,7 @@ fn names() {
     );
     assert_eq!(
         with_bronze("CREATE STREAMING TABLE m AS SELECT * FROM STREAM read_files('missing')"),
-        ["PATH_NOT_FOUND 2:50 m"]
+        ["PATH_NOT_FOUND 2:43 m"]
     );
 }
 

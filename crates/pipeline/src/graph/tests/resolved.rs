@@ -108,10 +108,7 @@ fn declared_columns_and_expectations() {
     assert_eq!((t.schema.field(0).is_nullable(), t.schema.field(1).is_nullable()), (true, false));
     let expectations: Vec<_> =
         t.expectations.iter().map(|(e, _)| (e.name.value.as_str(), e.action)).collect();
-    assert_eq!(
-        expectations,
-        [("c", OnViolation::DropRow)]
-    );
+    assert_eq!(expectations, [("c", OnViolation::DropRow)]);
 }
 
 #[test]
@@ -162,7 +159,7 @@ fn snapshots_changes_and_external_tables() {
         "{BRONZE}
          CREATE STREAMING TABLE s;
          CREATE FLOW f AS AUTO CDC INTO s FROM SNAPSHOT read_files('snap') KEYS (id) STORED AS SCD TYPE 2;
-         CREATE MATERIALIZED VIEW c AS SELECT _change_type, count(*) AS n FROM table_changes('b', 1) GROUP BY 1;
+         CREATE MATERIALIZED VIEW c AS SELECT _change_type AS kind, count(*) AS n FROM table_changes('b', 1) GROUP BY 1;
          CREATE MATERIALIZED VIEW e AS SELECT b.id, w FROM b JOIN parquet.`/data/x` p ON p.id = b.id;"
     ));
     let f = g.flows.iter().find(|f| f.name == "f").unwrap();
