@@ -8,6 +8,7 @@ use deltaic_plan::{RefreshPolicy, Session, Source, SourceTable, Sources, TypedEx
 use deltaic_sql::{CdcSource, DatasetKind, Expectation, FlowBody, Query};
 
 use super::definitions::{DatasetDef, Definitions, FlowDef};
+use super::metadata;
 use super::order::Order;
 use super::places::{in_query, location, relocate};
 use super::reads::{Read, Reads, Target};
@@ -28,6 +29,8 @@ pub(super) struct BoundFlow {
     pub(super) views: BTreeMap<String, String>,
     /// Schema of the query.
     pub(super) schema: SchemaRef,
+    /// Datasets that the query itself names, and whether as a stream.
+    pub(super) reads: Vec<(usize, bool)>,
     /// AUTO CDC against that schema.
     pub(super) cdc: Option<CdcPlan>,
 }
@@ -138,7 +141,7 @@ impl Binder<'_> {
         let mut inputs = Inputs::default();
         for read in reads {
             let at = || location(&flow.file, read.span);
-            self.read(read, &mut inputs).map_err(|e| {
+            self.read(read, metadata::is_read(&query.text), &mut inputs).map_err(|e| {
                 vec![relocate(&e, e.location().cloned().unwrap_or_else(at), &target.name)]
             })?;
         }
@@ -147,16 +150,26 @@ impl Binder<'_> {
             .session
             .query_schema(&query.text, &sources(&inputs, &views, self.definitions))
             .map_err(|e| vec![in_query(&e, query, &flow.file, &target.name)])?;
+        let schema = if target.ast.kind == DatasetKind::StreamingTable {
+            metadata::without(&schema, &inputs)
+        } else {
+            schema
+        };
         let cdc = match &flow.body {
             FlowBody::Query(_) => None,
             FlowBody::Cdc(spec) => {
                 Some(cdc::plan(spec, &schema, self.session, &flow.file, &target.name)?)
             }
         };
-        Ok(BoundFlow { inputs, views, schema, cdc })
+        let mut named: Vec<(usize, bool)> =
+            reads.iter().filter_map(|r| Some((r.dataset()?, r.streaming))).collect();
+        named.sort_unstable();
+        named.dedup();
+        Ok(BoundFlow { inputs, views, schema, reads: named, cdc })
     }
 
-    fn read(&self, read: &Read, inputs: &mut Inputs) -> Result<()> {
+    /// Adds what is read; files with their `_metadata` where the query names it.
+    fn read(&self, read: &Read, with_metadata: bool, inputs: &mut Inputs) -> Result<()> {
         let dataset_schema = |d: usize| {
             let bound = self.bound.datasets[d].as_ref();
             bound.map_or_else(|| Schema::empty().into(), |b| b.schema.clone())
@@ -166,7 +179,11 @@ impl Binder<'_> {
                 return self.view(read, *d, inputs);
             }
             Target::Dataset(d) => (InputSource::Dataset(*d), dataset_schema(*d)),
-            Target::Files(call) => (InputSource::Files(call.clone()), self.files.schema(call)?),
+            Target::Files(call) => {
+                let schema = self.files.schema(call)?;
+                let schema = if with_metadata { metadata::with(&schema) } else { schema };
+                (InputSource::Files(call.clone()), schema)
+            }
             Target::External(path) => {
                 (InputSource::External(path.clone()), self.files.external(path)?)
             }
@@ -307,11 +324,13 @@ pub(super) fn finish(mut definitions: Definitions, order: &Order, mut bound: Bou
         for &flow in &definition.flows {
             let Some(mut flow_bound) = bound.flows[flow].take() else { continue };
             flow_bound.inputs.iter_mut().for_each(|i| renumber(&mut i.source, &position));
+            flow_bound.reads.iter_mut().for_each(|(d, _)| *d = position[*d]);
             let flow = &definitions.flows[flow];
             if definition.is_view() {
                 node.view_query = Some(flow.query().text.clone());
                 node.view_inputs = flow_bound.inputs;
                 node.view_views = flow_bound.views;
+                node.reads = flow_bound.reads;
             } else {
                 node.flows.push(graph.flows.len());
                 graph.flows.push(flow_node(flow, flow_bound, target, definition));
@@ -349,6 +368,7 @@ fn dataset_node(definition: &DatasetDef, bound: BoundDataset, append_only: bool)
         view_query: None,
         view_inputs: Vec::new(),
         view_views: BTreeMap::new(),
+        reads: Vec::new(),
         append_only,
         location: location(&definition.file, ast.name.span),
     }
@@ -371,6 +391,7 @@ fn flow_node(flow: &FlowDef, bound: BoundFlow, target: usize, dataset: &DatasetD
         query: query.text.clone(),
         views: bound.views,
         inputs: bound.inputs,
+        reads: bound.reads,
         schema: bound.schema,
         once: flow.once,
         configuration: flow.configuration.clone(),
