@@ -61,7 +61,8 @@ fn draw(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
         12 => {
             let (input, mut columns) = draw(tape, depth - 1, planned);
             let key = tape.choose(columns.len());
-            columns.push(Column { kind: Kind::Int, summable: true });
+            // Unsigned in DataFusion: adding to it would make a decimal.
+            columns.push(Column { kind: Kind::Int, summable: false });
             (Query::RowNumber(Box::new(input), key), columns)
         }
         _ => {
