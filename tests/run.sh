@@ -12,20 +12,20 @@ cargo fmt --all --check
 step "lints"
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 
-step "tests"
-cargo test --workspace --quiet
+# One selection of packages for everything that follows: cargo unifies features over the selection,
+# and another one would compile DataFusion anew. This also runs each benchmark once.
+step "unit, property and integration tests, benchmarks once each at the smallest size"
+cargo test --workspace --all-targets --quiet
+
+step "doc tests"
+cargo test --workspace --doc --quiet
+
+step "the library example"
+target/debug/examples/view
 
 step "the kernel without DataFusion"
 cargo run --quiet -p deltaic --no-default-features --example circuit
 
-step "the library example"
-cargo run --quiet -p deltaic --example view
-
-step "benchmarks, once each at the smallest size"
-cargo bench --quiet -p deltaic-benches --profile dev -- --test
-
-step "the command line"
-cargo build --quiet -p deltaic-cli
 bin=$PWD/target/debug/deltaic
 
 step "recorded cases through the command line"

@@ -1,71 +1,63 @@
-//! A workload as criterion benchmarks: the load, and one delta of each size.
+//! A scenario as criterion benchmarks: the load, and one delta of each size.
 
 use std::time::{Duration, Instant};
 
-use criterion::{BatchSize, Criterion, Throughput};
+use criterion::{BatchSize, Criterion, SamplingMode, Throughput};
 use deltaic_batch::{Result, ZBatch};
 use deltaic_exec::Circuit;
 
-use crate::orders::{Change, Shop};
-use crate::schedule::{self, inputs, loaded};
-use crate::workload::Workload;
+use crate::schedule::{self, Input, Scenario};
 
 /// Prints what the whole schedule costs, compares the final view with its definition (at the small
-/// size), and measures the load and each size of delta.
+/// size), and measures the load and, where it can be taken back, the first delta of each size.
 ///
 /// # Panics
 ///
 /// When a step fails or the view is wrong: then there is nothing to measure.
 #[expect(clippy::panic, reason = "a benchmark of a wrong result is worth nothing")]
-pub fn workload(criterion: &mut Criterion, workload: Workload) {
-    let measured = report(workload).and_then(|()| measure(criterion, workload));
+pub fn scenario(criterion: &mut Criterion, scenario: &dyn Scenario) {
+    let measured = report(scenario).and_then(|()| measure(criterion, scenario));
     if let Err(error) = measured {
-        panic!("{}: {error}", workload.name());
+        panic!("{}: {error}", scenario.name());
     }
 }
 
 #[expect(clippy::print_stdout, reason = "the report is the benchmark's output")]
-fn report(workload: Workload) -> Result<()> {
-    let (rows, shards) = (crate::rows(), crate::shards());
-    let (report, shop) = schedule::run(workload, rows, shards)?;
+fn report(scenario: &dyn Scenario) -> Result<()> {
+    let rows = crate::rows();
+    let report = schedule::run(scenario, rows, crate::shards())?;
     println!("{report}");
     if rows <= crate::ROWS_SMALL {
-        let naive = workload.naive(&shop.orders()?, &shop.customers()?);
-        assert_eq!(report.view, naive, "{} differs from its definition", workload.name());
+        let naive = scenario.naive(rows)?;
+        assert_eq!(report.view, naive, "{} differs from its definition", scenario.name());
     }
     Ok(())
 }
 
-fn measure(criterion: &mut Criterion, workload: Workload) -> Result<()> {
-    let (rows, shards) = (crate::rows(), crate::shards());
-    let shop = Shop::new(rows);
-    let mut group = criterion.benchmark_group(workload.name());
-    group.sample_size(10).warm_up_time(Duration::from_millis(100));
-    let orders = ZBatch::inserts(shop.orders()?);
-    let customers = ZBatch::inserts(shop.customers()?);
-    let all = inputs(workload, orders, customers);
-    let count = |inputs: &[(String, ZBatch)]| -> u64 {
-        inputs.iter().map(|(_, batch)| batch.num_rows() as u64).sum()
-    };
-    group.throughput(Throughput::Elements(count(&all)));
-    group.bench_function("load", |bencher| {
-        bencher.iter_batched(
-            || workload.circuit(shards),
-            |circuit| circuit.and_then(|mut circuit| circuit.step(all.clone())),
-            BatchSize::PerIteration,
-        );
-    });
-    let (mut circuit, _) = loaded(workload, &shop, shards)?;
+fn measure(criterion: &mut Criterion, scenario: &dyn Scenario) -> Result<()> {
+    let shards = crate::shards();
+    let mut group = criterion.benchmark_group(scenario.name());
+    group.sample_size(10).sampling_mode(SamplingMode::Flat);
+    group.warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_secs(2));
+    let mut circuit = scenario.circuit(shards)?;
     let mut last_label = "";
-    for change in shop {
-        let Change { label, orders, customers } = change?;
-        let delta = inputs(workload, orders, customers);
-        if label != last_label {
+    for input in scenario.inputs(crate::rows()) {
+        let input = input?;
+        group.throughput(Throughput::Elements(input.rows() as u64));
+        let Input { label, deltas } = input;
+        if label == "load" {
+            group.bench_function("load", |bencher| {
+                bencher.iter_batched(
+                    || scenario.circuit(shards),
+                    |circuit| circuit.and_then(|mut circuit| circuit.step(deltas.clone())),
+                    BatchSize::PerIteration,
+                );
+            });
+        } else if label != last_label && scenario.can_undo() {
             let mut failure = Ok(());
-            group.throughput(Throughput::Elements(count(&delta)));
             group.bench_function(format!("delta {label} %"), |bencher| {
                 bencher.iter_custom(|repetitions| {
-                    let spent = there_and_back(&mut circuit, &delta, repetitions);
+                    let spent = there_and_back(&mut circuit, &deltas, repetitions);
                     spent.unwrap_or_else(|error| {
                         failure = Err(error);
                         Duration::ZERO
@@ -73,9 +65,9 @@ fn measure(criterion: &mut Criterion, workload: Workload) -> Result<()> {
                 });
             });
             failure?;
-            last_label = label;
         }
-        circuit.step(delta)?;
+        last_label = label;
+        circuit.step(deltas)?;
     }
     group.finish();
     Ok(())
@@ -84,16 +76,16 @@ fn measure(criterion: &mut Criterion, workload: Workload) -> Result<()> {
 /// Applies a delta and takes it back, that often; the time of the applying alone.
 fn there_and_back(
     circuit: &mut Circuit,
-    delta: &[(String, ZBatch)],
+    deltas: &[(String, ZBatch)],
     repetitions: u64,
 ) -> Result<Duration> {
-    let negated = delta
+    let negated = deltas
         .iter()
         .map(|(name, batch)| Ok((name.clone(), batch.negate()?)))
         .collect::<Result<Vec<_>>>()?;
     let mut spent = Duration::ZERO;
     for _ in 0..repetitions {
-        let input = delta.to_vec();
+        let input = deltas.to_vec();
         let start = Instant::now();
         std::hint::black_box(circuit.step(input)?);
         spent += start.elapsed();

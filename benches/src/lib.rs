@@ -1,7 +1,7 @@
 //! Benchmarks of the kernel and of whole refreshes.
 //!
-//! Every workload has one definition here: its data ([`orders`]), its circuit and
-//! its meaning in plain loops ([`workload`]). The bench targets first run a workload once over its
+//! Every workload has one definition here: its data ([`orders`], [`dimension`]), its circuit and
+//! its meaning in plain loops ([`workload`], [`dimension`]). The bench targets first run a workload once over its
 //! whole schedule of changes and print what it cost ([`schedule`]), then hand single steps to
 //! criterion. The number of rows is `DELTAIC_BENCH_ROWS`, 100,000 by default.
 //!
@@ -12,6 +12,7 @@
 
 pub mod bench;
 pub mod clock;
+pub mod dimension;
 pub mod orders;
 pub mod random;
 pub mod schedule;

@@ -114,7 +114,7 @@ impl<const N: usize> Table<N> {
     }
 }
 
-fn to_i64(n: usize) -> i64 {
+pub(crate) fn to_i64(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 

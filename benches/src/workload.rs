@@ -18,7 +18,8 @@ use deltaic_ops::{
     JoinKind, JoinSpec, Project,
 };
 
-use crate::orders::{DAY, customers_schema, orders_schema};
+use crate::orders::{Change, DAY, Shop, customers_schema, orders_schema};
+use crate::schedule::{Input, Inputs, Scenario, View};
 
 /// A view over orders (and customers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +34,23 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// As in the table above.
-    pub fn name(self) -> &'static str {
+    /// Key columns of the view.
+    fn keys(self) -> usize {
+        if self == Self::W2 { 2 } else { 1 }
+    }
+
+    /// A change of the tables as the circuit's input.
+    fn input(self, label: &'static str, orders: ZBatch, customers: ZBatch) -> Input {
+        let mut deltas = vec![("orders".to_owned(), orders)];
+        if self == Self::W2 {
+            deltas.push(("customers".to_owned(), customers));
+        }
+        Input { label, deltas }
+    }
+}
+
+impl Scenario for Workload {
+    fn name(&self) -> &'static str {
         match self {
             Self::W1Lin => "w1lin",
             Self::W1 => "w1",
@@ -42,18 +58,7 @@ impl Workload {
         }
     }
 
-    /// Customers are an input too.
-    pub fn joins(self) -> bool {
-        self == Self::W2
-    }
-
-    /// The view before anything has been applied.
-    pub fn empty_view(self) -> View {
-        View::new(if self == Self::W2 { 2 } else { 1 })
-    }
-
-    /// The circuit, with sources `orders` and maybe `customers`, and the output `view`.
-    pub fn circuit(self, shards: usize) -> Result<Circuit> {
+    fn circuit(&self, shards: usize) -> Result<Circuit> {
         let mut builder = CircuitBuilder::new();
         let orders = builder.source("orders", orders_schema())?;
         let view = match self {
@@ -68,81 +73,65 @@ impl Workload {
         builder.build(CircuitOptions { shards, checks: false })
     }
 
-    /// The view by definition: key → values.
-    pub fn naive(self, orders: &RecordBatch, customers: &RecordBatch) -> View {
-        let mut tiers = BTreeMap::new();
-        for (&id, &tier) in ints(customers, 0).iter().zip(ints(customers, 1)) {
-            tiers.insert(id, tier);
-        }
-        let times = orders.column(4).as_primitive::<TimestampMicrosecondType>().values();
-        let mut groups: BTreeMap<Vec<i64>, [i64; 4]> = BTreeMap::new();
-        for ((&customer, &amount), &ts) in ints(orders, 1).iter().zip(ints(orders, 3)).zip(times) {
-            let key = match self {
-                Self::W1Lin | Self::W1 => vec![customer],
-                Self::W2 => {
-                    vec![ts.div_euclid(DAY), tiers.get(&customer).copied().unwrap_or(-1)]
-                }
-            };
-            let group = groups.entry(key).or_insert([0, 0, i64::MAX, i64::MIN]);
-            group[0] += 1;
-            group[1] += amount;
-            group[2] = group[2].min(amount);
-            group[3] = group[3].max(amount);
-        }
-        let values = if self == Self::W1 { 4 } else { 2 };
-        let mut view = self.empty_view();
-        for (mut row, group) in groups {
-            row.extend(&group[..values]);
-            view.add(&row, 1);
-        }
-        view
-    }
-}
-
-fn ints(batch: &RecordBatch, column: usize) -> &[i64] {
-    batch.column(column).as_primitive::<Int64Type>().values()
-}
-
-/// Number of rows and a checksum of a view; deltas add to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct View {
-    /// Key columns.
-    keys: usize,
-    /// Rows.
-    pub rows: i64,
-    /// A sum over all rows, in any order.
-    pub checksum: i64,
-}
-
-impl View {
-    /// No rows, of so many key columns (one or two).
-    pub fn new(keys: usize) -> Self {
-        Self { keys, rows: 0, checksum: 0 }
+    fn inputs(&self, rows: usize) -> Inputs {
+        let workload = *self;
+        let shop = Shop::new(rows);
+        let load = || {
+            let orders = ZBatch::inserts(shop.orders()?);
+            Ok(workload.input("load", orders, ZBatch::inserts(shop.customers()?)))
+        };
+        let load = load();
+        let changes = shop.map(move |change| {
+            change
+                .map(|Change { label, orders, customers }| workload.input(label, orders, customers))
+        });
+        Box::new(std::iter::once(load).chain(changes))
     }
 
-    /// Adds a delta whose columns are all `Int64`.
-    pub fn apply(&mut self, delta: &ZBatch) {
+    /// All columns are `Int64`. A key of two counts as `16·first + second`; NULL is −1.
+    fn apply(&self, view: &mut View, delta: &ZBatch) {
         let columns: Vec<&Int64Array> =
             delta.rows().columns().iter().map(|c| c.as_primitive::<Int64Type>()).collect();
         let mut row = Vec::with_capacity(columns.len());
         for (i, &weight) in delta.weights().iter().enumerate() {
             row.clear();
             row.extend(columns.iter().map(|c| if c.is_valid(i) { c.value(i) } else { -1 }));
-            self.add(&row, weight);
+            let (key, values) = row.split_at(self.keys());
+            view.add(key.iter().fold(0, |all, &k| all * 16 + k), values, weight);
         }
     }
 
-    /// A key of two columns counts as `16·first + second`; NULL is −1.
-    fn add(&mut self, row: &[i64], weight: i64) {
-        let (key, values) = row.split_at(self.keys);
-        let key = key.iter().fold(0_i64, |key, &k| key.wrapping_mul(16).wrapping_add(k));
-        let mut hash = key.wrapping_mul(11);
-        for (&value, factor) in values.iter().zip([1_i64, 3, 5, 7]) {
-            hash = hash.wrapping_add(value.wrapping_mul(factor));
+    fn naive(&self, rows: usize) -> Result<View> {
+        let mut shop = Shop::new(rows);
+        shop.by_ref().try_for_each(|change| change.map(drop))?;
+        let (orders, customers) = (shop.orders()?, shop.customers()?);
+        let tiers: BTreeMap<i64, i64> =
+            ints(&customers, 0).iter().copied().zip(ints(&customers, 1).iter().copied()).collect();
+        let times = orders.column(4).as_primitive::<TimestampMicrosecondType>().values();
+        let mut groups: BTreeMap<i64, [i64; 4]> = BTreeMap::new();
+        for ((&customer, &amount), &ts) in ints(&orders, 1).iter().zip(ints(&orders, 3)).zip(times)
+        {
+            let key = match self {
+                Self::W1Lin | Self::W1 => customer,
+                Self::W2 => ts.div_euclid(DAY) * 16 + tiers.get(&customer).copied().unwrap_or(-1),
+            };
+            let group = groups.entry(key).or_insert([0, 0, i64::MAX, i64::MIN]);
+            let [count, sum, least, most] = *group;
+            *group = [count + 1, sum + amount, least.min(amount), most.max(amount)];
         }
-        self.checksum = self.checksum.wrapping_add(hash.wrapping_mul(weight));
-        self.rows += weight;
+        let mut view = View::default();
+        let values = if *self == Self::W1 { 4 } else { 2 };
+        groups.iter().for_each(|(&key, group)| view.add(key, &group[..values], 1));
+        Ok(view)
     }
+
+    fn can_undo(&self) -> bool {
+        true
+    }
+}
+
+fn ints(batch: &RecordBatch, column: usize) -> &[i64] {
+    batch.column(column).as_primitive::<Int64Type>().values()
 }
 
 /// Groups `node` by its first `keys` columns and aggregates the one after them.

@@ -7,6 +7,7 @@
 mod operators;
 mod runner;
 mod scd;
+#[cfg(feature = "views")]
 mod views;
 
 pub use runner::{LawTest, Settings};
@@ -15,6 +16,7 @@ pub use runner::{LawTest, Settings};
 pub fn all() -> Vec<LawTest> {
     let mut tests = operators::laws();
     tests.extend(scd::laws());
+    #[cfg(feature = "views")]
     tests.extend(views::laws());
     tests
 }

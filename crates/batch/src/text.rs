@@ -2,8 +2,9 @@
 //!
 //! One line per row: the weight (`+`, `-`, or with a number, as in `+3`), then the values, separated
 //! by `|`. Blanks around values do not count. `NULL` is null. A value in double quotes is taken as
-//! it stands, with `""` for a quote; numbers, dates and the like are written as a cast from
-//! text reads them. Empty lines and lines that start with `#` are skipped.
+//! it stands, with `""` for a quote, `\n` and `\r` for line ends and `\\` for a backslash; numbers,
+//! dates and the like are written as a cast from text reads them. Empty lines and lines that start
+//! with `#` are skipped.
 //!
 //! ```text
 //! +  1 | ann
@@ -11,7 +12,7 @@
 //! + -3 | "a | b"
 //! ```
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
@@ -106,7 +107,20 @@ fn write_value(f: &mut fmt::Formatter<'_>, value: &str) -> fmt::Result {
         && value != "NULL"
         && value.trim() == value
         && !value.contains(['|', '"', '\n', '\r']);
-    if plain { f.write_str(value) } else { write!(f, "\"{}\"", value.replace('"', "\"\"")) }
+    if plain {
+        return f.write_str(value);
+    }
+    f.write_str("\"")?;
+    for c in value.chars() {
+        match c {
+            '"' => f.write_str("\"\"")?,
+            '\\' => f.write_str("\\\\")?,
+            '\n' => f.write_str("\\n")?,
+            '\r' => f.write_str("\\r")?,
+            other => f.write_char(other)?,
+        }
+    }
+    f.write_str("\"")
 }
 
 fn wrong(line: &str, what: &str) -> Error {
@@ -156,16 +170,24 @@ fn read_values(rest: &str, line: &str) -> Result<Vec<Option<String>>> {
 /// The value up to the closing quote, and where the text goes on after it.
 fn read_quoted(text: &str) -> Option<(String, usize)> {
     let mut value = String::new();
-    let mut at = 0;
-    loop {
-        let end = at + text[at..].find('"')?;
-        value.push_str(&text[at..end]);
-        if !text[end + 1..].starts_with('"') {
-            return Some((value, end + 1));
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => {
+                if chars.next_if(|next| next.1 == '"').is_none() {
+                    return Some((value, at + 1));
+                }
+                value.push('"');
+            }
+            '\\' => value.push(match chars.next()?.1 {
+                'n' => '\n',
+                'r' => '\r',
+                other => other,
+            }),
+            other => value.push(other),
         }
-        value.push('"');
-        at = end + 2;
     }
+    None
 }
 
 #[cfg(test)]

@@ -1,1 +1,144 @@
 //! Columnar incremental view maintenance: SQL views over Arrow change batches, and whole pipelines.
+//!
+//! A view is a query whose result is kept up to date from changes. A change is a [`ZBatch`]: rows
+//! with a weight each, +1 for an insert, −1 for a delete, both for an update.
+//!
+//! ```
+//! # #[cfg(feature = "sql")] {
+//! use deltaic::prelude::*;
+//!
+//! let orders = schema("region STRING, amount INT")?;
+//! let mut view = View::sql(
+//!     "SELECT region, sum(amount) AS total FROM orders GROUP BY region",
+//!     [("orders", orders.clone())],
+//! )?;
+//! view.apply([("orders", ZBatch::parse(&orders, "+ north | 5\n+ north | 2\n+ south | 1")?)])?;
+//! let change = view.apply([("orders", ZBatch::parse(&orders, "- north | 2")?)])?;
+//! assert_eq!(change.to_string(), "+ north | 5\n- north | 7\n");
+//! assert_eq!(view.snapshot()?.num_rows(), 2);
+//! # }
+//! # Ok::<(), deltaic::Error>(())
+//! ```
+//!
+//! Three layers, each usable without those above it:
+//!
+//! | layer | feature | entry |
+//! |---|---|---|
+//! | kernel: batches, operators, circuits, state | always | [`exec::CircuitBuilder`] |
+//! | SQL views | `sql` | `View` |
+//! | pipelines of tables on disk | `pipeline` | `Pipeline` |
+
+pub use deltaic_batch::{Error, ErrorClass, Location, Result, ZBatch};
+
+#[cfg(feature = "sql")]
+mod view;
+
+#[cfg(feature = "sql")]
+pub use view::{View, schema};
+
+/// Z-set batches: rows with weights, consolidation, hashing, and the text form.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow::datatypes::{DataType, Field, Schema};
+/// use deltaic::batch::ZBatch;
+///
+/// let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false)]));
+/// let batch = ZBatch::parse(&schema, "+ 1\n+ 1\n- 2")?.consolidate()?;
+/// assert_eq!(batch.num_rows(), 2);
+/// # Ok::<(), deltaic::Error>(())
+/// ```
+pub mod batch {
+    pub use deltaic_batch::*;
+}
+
+/// The operators.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow::datatypes::{DataType, Field, Schema};
+/// use deltaic::ops::{ColumnRef, Filter, Operator};
+///
+/// let schema = Arc::new(Schema::new(vec![Field::new("open", DataType::Boolean, true)]));
+/// let filter = Filter::try_new(schema, Arc::new(ColumnRef(0)), "open".into())?;
+/// assert_eq!(filter.spec().name, "Filter");
+/// # Ok::<(), deltaic::Error>(())
+/// ```
+pub mod ops {
+    pub use deltaic_ops::*;
+}
+
+/// Circuits of operators and their driver.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow::datatypes::{DataType, Field, Schema};
+/// use deltaic::batch::ZBatch;
+/// use deltaic::exec::{CircuitBuilder, CircuitOptions};
+/// use deltaic::ops::Distinct;
+///
+/// let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, true)]));
+/// let mut builder = CircuitBuilder::new();
+/// let ids = builder.source("ids", schema.clone())?;
+/// let each_once = builder.add(Arc::new(Distinct::try_new(schema.clone())?), &[ids])?;
+/// builder.output("each_once", each_once)?;
+/// let mut circuit = builder.build(CircuitOptions::default())?;
+/// let out = circuit.step(vec![("ids".into(), ZBatch::parse(&schema, "+3 7")?)])?;
+/// assert_eq!(out["each_once"].to_string(), "+ 7\n");
+/// # Ok::<(), deltaic::Error>(())
+/// ```
+pub mod exec {
+    pub use deltaic_exec::*;
+}
+
+/// Keyed state for operators of your own: group tables and arrangements.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow::datatypes::{DataType, Field, Schema};
+/// use deltaic::batch::ZBatch;
+/// use deltaic::state::{Arrangement, ArrangementSpec};
+///
+/// let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, true)]));
+/// let spec = ArrangementSpec { schema: schema.clone(), key: vec![0], order: vec![] };
+/// let mut rows = Arrangement::try_new(&spec)?;
+/// let delta = ZBatch::parse(&schema, "+2 7")?;
+/// rows.apply(&delta)?;
+/// assert_eq!(rows.key_weights(delta.rows().columns(), false)?, [2]);
+/// # Ok::<(), deltaic::Error>(())
+/// ```
+pub mod state {
+    pub use deltaic_state::*;
+}
+
+/// Planning of SQL: sessions, view plans, refresh decisions.
+///
+/// ```
+/// use deltaic::plan::{Session, SessionOptions};
+///
+/// let session = Session::try_new(SessionOptions::default())?;
+/// assert_eq!(session.parse_schema("id INT, tags ARRAY<STRING>")?.fields().len(), 2);
+/// # Ok::<(), deltaic::Error>(())
+/// ```
+#[cfg(feature = "sql")]
+pub mod plan {
+    pub use deltaic_plan::*;
+}
+
+/// What most programs need.
+///
+/// ```
+/// use deltaic::prelude::*;
+///
+/// fn weights(batch: &ZBatch) -> i64 {
+///     batch.weights().iter().sum()
+/// }
+/// # let _ = weights;
+/// ```
+pub mod prelude {
+    pub use crate::batch::ZBatch;
+    pub use crate::exec::{Circuit, CircuitBuilder, CircuitOptions};
+    #[cfg(feature = "sql")]
+    pub use crate::{View, schema};
+    pub use crate::{Error, Result};
+}

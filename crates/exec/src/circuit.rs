@@ -29,6 +29,38 @@ pub struct NodeMetrics {
 ///
 /// [`Circuit::step`] runs the nodes in topological order, each over all shards before the next one.
 /// An operator that no input reaches is not called, except in the first epoch.
+///
+/// State can be written whole and by changes, and put into a circuit that was built the same way:
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::datatypes::{DataType, Field, Schema};
+/// # use deltaic_batch::ZBatch;
+/// # use deltaic_exec::{Circuit, CircuitBuilder, CircuitOptions};
+/// # use deltaic_ops::Distinct;
+/// # let schema = Arc::new(Schema::new(vec![Field::new("name", DataType::Utf8, true)]));
+/// let build = || -> Result<Circuit, deltaic_batch::Error> {
+///     let mut builder = CircuitBuilder::new();
+///     let names = builder.source("names", schema.clone())?;
+///     let distinct = builder.add(Arc::new(Distinct::try_new(schema.clone())?), &[names])?;
+///     builder.output("distinct", distinct)?;
+///     builder.build(CircuitOptions::default())
+/// };
+/// let names = |text: &str| -> Result<_, deltaic_batch::Error> {
+///     Ok(vec![("names".to_owned(), ZBatch::parse(&schema, text)?)])
+/// };
+/// let mut first = build()?;
+/// let full = first.write_full()?;
+/// first.step(names("+ ann\n+ bo")?)?;
+/// let changes = first.write_changes()?;
+///
+/// let mut second = build()?;
+/// second.restore(&full, &[changes])?;
+/// let out = second.step(names("+ ann\n- bo")?)?;
+/// assert_eq!(out["distinct"].to_string(), "- bo\n");
+/// assert_eq!(second.epoch(), 2);
+/// # Ok::<(), deltaic_batch::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Circuit {
     pub(crate) nodes: Vec<Node>,

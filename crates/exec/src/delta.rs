@@ -1,13 +1,15 @@
 //! What flows from node to node in one epoch, and how it is spread over shards.
 
+use std::sync::Arc;
+
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use deltaic_batch::{Error, Result, ZBatch, hash_columns, shard_of};
 use deltaic_ops::Exchange;
 use rayon::prelude::*;
 
-/// Below this number of rows, all shards run on the calling thread.
-pub(crate) const PARALLEL_ROWS: usize = 8192;
+/// Below this number of rows, all shards run on the calling thread. Tests take both ways.
+pub(crate) const PARALLEL_ROWS: usize = if cfg!(test) { 8 } else { 8192 };
 
 /// A node's output in one epoch: pieces per shard.
 #[derive(Debug, Default)]
@@ -19,28 +21,34 @@ pub(crate) struct Delta {
     /// No row stands here that cancels out without ever having been part of the node's output; a
     /// function that fails on such a row must not see it.
     is_sound: bool,
-    /// The same delta spread by a key, consolidated; for the next operator that asks for that.
-    by_key: Vec<(Vec<usize>, Vec<ZBatch>)>,
+    /// The same delta spread by a key; for the next operator that asks for that.
+    by_key: Vec<Spread>,
+}
+
+/// One batch per shard, rows that are equal in the key in the same one.
+#[derive(Debug)]
+struct Spread {
+    key: Vec<usize>,
+    is_consolidated: bool,
+    batches: Vec<ZBatch>,
 }
 
 impl Delta {
-    /// A source's delta. A large one is spread over the shards row by row.
-    pub(crate) fn of_source(batch: ZBatch, shards: usize) -> Result<Self> {
-        let one_sign = has_one_sign(batch.weights());
-        // Equal rows with weights of one sign do no harm before the first operator with state,
-        // where all rows are consolidated anyway.
-        let defer = one_sign && batch.num_rows() >= PARALLEL_ROWS;
-        let batch = if defer { batch } else { batch.consolidate()? };
-        let rows = batch.num_rows();
-        let parts = if rows < PARALLEL_ROWS { 1 } else { shards };
-        let length = rows.div_ceil(parts).max(1);
-        let mut spread: Vec<Vec<ZBatch>> = (0..rows)
-            .step_by(length)
-            .map(|from| vec![batch.slice(from, length.min(rows - from))])
-            .collect();
-        spread.resize(shards, Vec::new());
+    /// A source's delta: the sum of `batches`. A large one is spread over the shards row by row.
+    pub(crate) fn of_source(
+        schema: &SchemaRef,
+        batches: Vec<ZBatch>,
+        shards: usize,
+    ) -> Result<Self> {
+        let rows: usize = batches.iter().map(ZBatch::num_rows).sum();
+        // Equal rows with weights of one sign do no harm before the first operator that needs
+        // consolidated rows, and copying a large load is dear.
+        let defer = rows >= PARALLEL_ROWS && have_one_sign(&batches);
+        let batches =
+            if defer { batches } else { vec![ZBatch::concat(schema, &batches)?.consolidate()?] };
+        let rows = batches.iter().map(ZBatch::num_rows).sum();
         Ok(Self {
-            shards: spread,
+            shards: spread_evenly(batches, rows, shards),
             rows,
             is_consolidated: !defer,
             is_sound: true,
@@ -48,14 +56,11 @@ impl Delta {
         })
     }
 
-    /// What an operator has pushed. `from_sound` says that it is a linear stateless operator over
+    /// What an operator has pushed. `from_sound` says that it is a stateless linear operator over
     /// sound input, which cannot make up rows.
     pub(crate) fn of_operator(shards: Vec<Vec<ZBatch>>, from_sound: bool) -> Self {
-        let pieces = || shards.iter().flatten();
-        let rows = pieces().map(ZBatch::num_rows).sum();
-        let is_sound = from_sound
-            || pieces().all(|p| p.weights().iter().all(|&w| w > 0))
-            || pieces().all(|p| p.weights().iter().all(|&w| w < 0));
+        let rows = shards.iter().flatten().map(ZBatch::num_rows).sum();
+        let is_sound = from_sound || have_one_sign(shards.iter().flatten());
         Self { shards, rows, is_consolidated: false, is_sound, by_key: Vec::new() }
     }
 
@@ -67,6 +72,11 @@ impl Delta {
     /// The pieces of a shard.
     pub(crate) fn pieces(&self, shard: usize) -> &[ZBatch] {
         self.shards.get(shard).map_or(&[], Vec::as_slice)
+    }
+
+    /// See the field.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.is_sound
     }
 
     /// Takes rows that cancel out within a shard away, if there may be any.
@@ -90,11 +100,12 @@ impl Delta {
         Ok(())
     }
 
-    /// One consolidated batch per shard, spread as `exchange` asks.
+    /// One batch per shard, spread as `exchange` asks, and consolidated if `consolidate` asks.
     pub(crate) fn exchanged(
         &mut self,
         schema: &SchemaRef,
         exchange: &Exchange,
+        consolidate: bool,
         shards: usize,
     ) -> Result<Vec<ZBatch>> {
         let key = match exchange {
@@ -106,44 +117,63 @@ impl Delta {
         };
         let Some(key) = key else {
             let mut spread = vec![ZBatch::empty(schema.clone()); shards];
-            spread[0] = self.whole(schema)?;
+            spread[0] = if consolidate { self.whole(schema)? } else { self.joined(schema)? };
             return Ok(spread);
         };
-        if let Some((_, spread)) = self.by_key.iter().find(|(k, _)| *k == key) {
-            return Ok(spread.clone());
+        let fits = |s: &&Spread| s.key == key && (s.is_consolidated || !consolidate);
+        if let Some(spread) = self.by_key.iter().find(fits) {
+            return Ok(spread.batches.clone());
         }
-        let spread = self.spread(schema, &key, shards)?;
-        self.by_key.push((key, spread.clone()));
-        Ok(spread)
+        let is_consolidated = self.is_consolidated || consolidate;
+        let batches = self.spread(schema, &key, consolidate, shards)?;
+        self.by_key.push(Spread { key, is_consolidated, batches: batches.clone() });
+        Ok(batches)
+    }
+
+    /// The whole delta as one batch.
+    fn joined(&mut self, schema: &SchemaRef) -> Result<ZBatch> {
+        let pieces: Vec<ZBatch> = self.shards.iter().flatten().cloned().collect();
+        let whole = ZBatch::concat(schema, &pieces)?;
+        if pieces.len() > 1 {
+            self.shards.iter_mut().for_each(Vec::clear);
+            self.shards[0].push(whole.clone());
+        }
+        Ok(whole)
     }
 
     /// The whole delta as one consolidated batch.
     pub(crate) fn whole(&mut self, schema: &SchemaRef) -> Result<ZBatch> {
-        if self.rows >= PARALLEL_ROWS && !self.is_consolidated && self.shards.len() > 1 {
+        if !self.is_consolidated && self.rows >= PARALLEL_ROWS && self.shards.len() > 1 {
             let all: Vec<usize> = (0..schema.fields().len()).collect();
-            let spread = self.spread(schema, &all, self.shards.len())?;
-            self.rows = spread.iter().map(ZBatch::num_rows).sum();
+            let spread = self.spread(schema, &all, true, self.shards.len())?;
             self.shards = spread.into_iter().map(|batch| vec![batch]).collect();
             self.is_consolidated = true;
         }
-        let pieces: Vec<ZBatch> = self.shards.iter().flatten().cloned().collect();
-        let whole = ZBatch::concat(schema, &pieces)?;
-        let whole = if self.is_consolidated { whole } else { whole.consolidate()? };
+        let mut whole = self.joined(schema)?;
+        if !self.is_consolidated {
+            whole = whole.consolidate()?;
+            self.shards.iter_mut().for_each(Vec::clear);
+            self.shards[0].push(whole.clone());
+        }
         self.rows = whole.num_rows();
-        self.shards = vec![Vec::new(); self.shards.len()];
-        self.shards[0] = vec![whole.clone()];
         (self.is_consolidated, self.is_sound) = (true, true);
         Ok(whole)
     }
 
-    /// One consolidated batch per shard, rows that are equal in `key` in the same one.
-    fn spread(&self, schema: &SchemaRef, key: &[usize], shards: usize) -> Result<Vec<ZBatch>> {
+    /// One batch per shard, rows that are equal in `key` in the same one.
+    fn spread(
+        &self,
+        schema: &SchemaRef,
+        key: &[usize],
+        consolidate: bool,
+        shards: usize,
+    ) -> Result<Vec<ZBatch>> {
         let cut = |pieces: &Vec<ZBatch>| -> Result<Vec<Vec<ZBatch>>> {
             pieces.iter().map(|piece| cut_by_key(piece, key, shards)).collect()
         };
         let join = |parts: Vec<ZBatch>| -> Result<ZBatch> {
             let whole = ZBatch::concat(schema, &parts)?;
-            if self.is_consolidated { Ok(whole) } else { whole.consolidate() }
+            if consolidate && !self.is_consolidated { whole.consolidate() } else { Ok(whole) }
         };
         let is_parallel = self.rows >= PARALLEL_ROWS;
         let cuts: Vec<Vec<Vec<ZBatch>>> = if is_parallel {
@@ -179,14 +209,34 @@ fn cut_by_key(piece: &ZBatch, key: &[usize], shards: usize) -> Result<Vec<ZBatch
 }
 
 /// All weights positive, or all negative: nothing can cancel out.
-fn has_one_sign(weights: &[i64]) -> bool {
-    weights.iter().all(|&w| w > 0) || weights.iter().all(|&w| w < 0)
+fn have_one_sign<'a>(batches: impl IntoIterator<Item = &'a ZBatch> + Clone) -> bool {
+    let weights = || batches.clone().into_iter().flat_map(|batch| batch.weights().iter());
+    weights().all(|&w| w > 0) || weights().all(|&w| w < 0)
+}
+
+/// The rows cut into one equal part per shard, or in shard 0 when they are few.
+fn spread_evenly(batches: Vec<ZBatch>, rows: usize, shards: usize) -> Vec<Vec<ZBatch>> {
+    let mut spread = vec![Vec::new(); shards];
+    let length = if rows < PARALLEL_ROWS { rows } else { rows.div_ceil(shards) };
+    let mut done = 0;
+    for batch in batches {
+        let mut from = 0;
+        while from < batch.num_rows() {
+            let shard = done / length;
+            let taken = (batch.num_rows() - from).min((shard + 1) * length - done);
+            spread[shard].push(batch.slice(from, taken));
+            from += taken;
+            done += taken;
+        }
+    }
+    spread
 }
 
 /// The batch under `schema`, whose types it has. Fails when a NULL stands in a column that the
 /// schema says has none.
 pub(crate) fn relabelled(batch: ZBatch, schema: &SchemaRef) -> Result<ZBatch> {
-    if batch.schema().fields() == schema.fields() {
+    let own = batch.rows().schema_ref();
+    if Arc::ptr_eq(own, schema) || own.fields() == schema.fields() {
         return Ok(batch);
     }
     let (rows, weights) = batch.into_parts();

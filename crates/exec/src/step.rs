@@ -24,7 +24,7 @@ pub(crate) fn sum_of_inputs(
     }
     let mut deltas = Vec::with_capacity(by_source.len());
     for (index, batches) in by_source {
-        let delta = Delta::of_source(ZBatch::concat(&nodes[index].schema, &batches)?, shards)?;
+        let delta = Delta::of_source(&nodes[index].schema, batches, shards)?;
         if delta.rows() > 0 {
             deltas.push((index, delta));
         }
@@ -66,10 +66,12 @@ impl Runner<'_> {
         } else {
             self.keyed(deltas, state, rows_in >= PARALLEL_ROWS)?
         };
+        let is_sound = |&input: &usize| deltas[input].as_ref().is_none_or(Delta::is_sound);
+        let from_sound = is_stream && self.node.inputs.iter().all(is_sound);
         if let Some(checks) = checks {
             checks.output(self.index, self.spec(), &pieces)?;
         }
-        let delta = Delta::of_operator(pieces, is_stream);
+        let delta = Delta::of_operator(pieces, from_sound);
         let counts = RowCounts { rows_in: rows_in as u64, rows_out: delta.rows() as u64 };
         Ok(((delta.rows() > 0).then_some(delta), counts))
     }
@@ -80,9 +82,11 @@ impl Runner<'_> {
 
     /// Calls a stateless linear operator with each piece of each input by itself.
     fn stream(&self, deltas: &mut [Option<Delta>], is_parallel: bool) -> Result<Pieces> {
-        for &input in &self.node.inputs {
-            if let Some(delta) = &mut deltas[input] {
-                delta.make_sound(&self.nodes[input].schema)?;
+        if self.node.operator.needs_consolidated() {
+            for &input in &self.node.inputs {
+                if let Some(delta) = &mut deltas[input] {
+                    delta.make_sound(&self.nodes[input].schema)?;
+                }
             }
         }
         let deltas = &*deltas;
@@ -107,19 +111,21 @@ impl Runner<'_> {
         }
     }
 
-    /// Calls an operator once per shard with consolidated inputs, spread as it asks. Shards without
-    /// input are left alone, except in the first epoch.
+    /// Calls an operator once per shard with its inputs spread as it asks. Shards without input are
+    /// left alone, except in the first epoch.
     fn keyed(
         &self,
         deltas: &mut [Option<Delta>],
         state: &mut [Vec<Slot>],
         is_parallel: bool,
     ) -> Result<Pieces> {
+        let needs_consolidated = self.node.operator.needs_consolidated();
         let mut inputs = vec![self.empty_inputs(); self.shards];
         for (position, &input) in self.node.inputs.iter().enumerate() {
             let Some(delta) = &mut deltas[input] else { continue };
             let exchange = &self.spec().inputs[position].exchange;
-            let spread = delta.exchanged(&self.nodes[input].schema, exchange, self.shards)?;
+            let schema = &self.nodes[input].schema;
+            let spread = delta.exchanged(schema, exchange, needs_consolidated, self.shards)?;
             for (of_shard, batch) in inputs.iter_mut().zip(spread) {
                 if !batch.is_empty() {
                     of_shard[position] = self.labelled(position, batch)?;

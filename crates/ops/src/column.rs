@@ -18,4 +18,8 @@ impl Evaluator for ColumnRef {
             )
         })
     }
+
+    fn cannot_fail(&self) -> bool {
+        true
+    }
 }

@@ -70,6 +70,10 @@ impl Operator for Distinct {
         &self.spec
     }
 
+    fn needs_consolidated(&self) -> bool {
+        false
+    }
+
     fn step(
         &self,
         inputs: &[ZBatch],

@@ -20,6 +20,23 @@ use crate::selection;
 use crate::{Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext};
 
 /// Keeps the rows for which a predicate is TRUE.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::datatypes::{DataType, Field, Schema};
+/// # use deltaic_batch::ZBatch;
+/// # use deltaic_ops::{ColumnRef, Filter, Operator, StepContext};
+/// let schema = Arc::new(Schema::new(vec![
+///     Field::new("id", DataType::Int64, false),
+///     Field::new("open", DataType::Boolean, true),
+/// ]));
+/// let open = Filter::try_new(schema.clone(), Arc::new(ColumnRef(1)), "open".into())?;
+/// let delta = ZBatch::parse(&schema, "+ 1 | true\n- 2 | true\n+ 3 | false")?;
+/// let mut out: Vec<ZBatch> = Vec::new();
+/// open.step(&[delta], &mut [], &mut out, &StepContext { epoch: 0, shard: 0, shards: 1 })?;
+/// assert_eq!(out[0].to_string(), "+ 1 | true\n- 2 | true\n");
+/// # Ok::<(), deltaic_batch::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Filter {
     spec: OperatorSpec,
@@ -49,6 +66,10 @@ impl Filter {
 impl Operator for Filter {
     fn spec(&self) -> &OperatorSpec {
         &self.spec
+    }
+
+    fn needs_consolidated(&self) -> bool {
+        !self.predicate.cannot_fail()
     }
 
     fn step(

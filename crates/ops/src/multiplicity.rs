@@ -26,22 +26,22 @@ pub(crate) fn count(
     key: &[ArrayRef],
     weights: &[i64],
 ) -> Result<Crossings> {
-    let slots = counts.upsert(key, &hash_columns(key, weights.len())?)?;
+    let groups = counts.upsert(key, &hash_columns(key, weights.len())?)?;
     let touched = counts.touched().to_vec();
     let [AccumulatorColumn::I64(values)] = counts.accumulators_mut() else {
         return Err(Error::internal("SLOT_KIND", "multiplicities need exactly one counter"));
     };
-    let before: Vec<i64> = touched.iter().map(|&slot| values[slot as usize]).collect();
-    add_weights(values, &slots, weights)?;
+    let before: Vec<i64> = touched.iter().map(|&group| values[group as usize]).collect();
+    add_weights(values, &groups, weights)?;
     let mut crossings = Crossings::default();
     // The touched groups are in the order of their first rows.
-    let mut rows = (0_u32..).zip(&slots);
-    for (slot, before) in touched.iter().zip(before) {
-        let first = rows.find(|(_, other)| *other == slot);
+    let mut rows = (0_u32..).zip(&groups);
+    for (group, before) in touched.iter().zip(before) {
+        let first = rows.find(|(_, other)| *other == group);
         let Some((row, _)) = first else {
             return Err(Error::internal("GROUP_LOST", "a touched group has no row"));
         };
-        let weight = match (before > 0, values[*slot as usize] > 0) {
+        let weight = match (before > 0, values[*group as usize] > 0) {
             (false, true) => 1,
             (true, false) => -1,
             _ => continue,
@@ -53,11 +53,11 @@ pub(crate) fn count(
     Ok(crossings)
 }
 
-/// Adds each row's weight to its slot.
-pub(crate) fn add_weights(values: &mut [i64], slots: &[u32], weights: &[i64]) -> Result<()> {
+/// Adds each row's weight to its group.
+pub(crate) fn add_weights(values: &mut [i64], groups: &[u32], weights: &[i64]) -> Result<()> {
     let mut any_overflow = false;
-    for (&slot, &weight) in slots.iter().zip(weights) {
-        let value = &mut values[slot as usize];
+    for (&group, &weight) in groups.iter().zip(weights) {
+        let value = &mut values[group as usize];
         let (sum, overflow) = value.overflowing_add(weight);
         *value = sum;
         any_overflow |= overflow;

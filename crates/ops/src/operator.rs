@@ -13,6 +13,12 @@ use deltaic_state::{Slot, SlotSpec};
 pub trait Evaluator: Debug + Send + Sync {
     /// One value per row of `batch`.
     fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef>;
+
+    /// Never an error, whatever the values: a column, a constant, a comparison. Rows that cancel
+    /// out need not be taken away before it.
+    fn cannot_fail(&self) -> bool {
+        false
+    }
 }
 
 /// Which rows of an input must meet in one shard.
@@ -106,8 +112,10 @@ pub trait Operator: Debug + Send + Sync {
     /// The description. Constant over the operator's life.
     fn spec(&self) -> &OperatorSpec;
 
-    /// Turns one delta per input into the output delta. `inputs[i]` is consolidated (each row once,
-    /// no zero weight, floats canonical) and may be empty. `state` holds one slot per entry of
+    /// Turns one delta per input into the output delta. Floats of `inputs[i]` are canonical, and it
+    /// may be empty. It is consolidated (each row once, no zero weight) where
+    /// [`Self::needs_consolidated`] says so; a stateless linear operator is given parts of a delta,
+    /// each row of which is or was a row of the input. `state` holds one slot per entry of
     /// `spec().slots`. After an error the state is unusable and the driver drops it.
     fn step(
         &self,
@@ -116,4 +124,10 @@ pub trait Operator: Debug + Send + Sync {
         out: &mut dyn Output,
         cx: &StepContext,
     ) -> Result<()>;
+
+    /// False when rows of a delta may repeat and cancel out: the output is the same Z-set, and the
+    /// step cannot fail on a row that was never really there. The driver then saves the work.
+    fn needs_consolidated(&self) -> bool {
+        true
+    }
 }

@@ -23,6 +23,23 @@ use deltaic_state::Slot;
 use crate::{Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext};
 
 /// Computes columns.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::datatypes::{DataType, Field, Schema};
+/// # use deltaic_batch::ZBatch;
+/// # use deltaic_ops::{ColumnRef, Operator, Project, StepContext};
+/// let id = Field::new("id", DataType::Int64, false);
+/// let city = Field::new("city", DataType::Utf8, false);
+/// let schema = Arc::new(Schema::new(vec![id, city.clone()]));
+/// let cities = vec![(Arc::new(ColumnRef(1)) as _, city)];
+/// let project = Project::try_new(schema.clone(), cities, "city".into())?;
+/// let delta = ZBatch::parse(&schema, "+ 1 | Oslo\n+ 2 | Oslo\n- 3 | Rome")?;
+/// let mut out: Vec<ZBatch> = Vec::new();
+/// project.step(&[delta], &mut [], &mut out, &StepContext { epoch: 0, shard: 0, shards: 1 })?;
+/// assert_eq!(out[0].consolidate()?.to_string(), "+2 Oslo\n- Rome\n");
+/// # Ok::<(), deltaic_batch::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Project {
     spec: OperatorSpec,
@@ -77,6 +94,10 @@ impl Project {
 impl Operator for Project {
     fn spec(&self) -> &OperatorSpec {
         &self.spec
+    }
+
+    fn needs_consolidated(&self) -> bool {
+        !self.columns.iter().all(|column| column.cannot_fail())
     }
 
     fn step(

@@ -48,6 +48,10 @@ impl Operator for UnionAll {
         &self.spec
     }
 
+    fn needs_consolidated(&self) -> bool {
+        false
+    }
+
     fn step(
         &self,
         inputs: &[ZBatch],

@@ -1,10 +1,24 @@
 //! Projects: datasets, flows, graph, update execution, event log.
 
+mod catalog;
+mod conform;
+mod events;
+mod expectations;
+mod fault;
+mod files;
 mod graph;
+mod lock;
+mod marker;
 mod near;
+mod paths;
 mod pipeline;
+mod progress;
 mod project;
+mod query;
 mod report;
+mod state_store;
+mod type_names;
+mod update;
 
 pub use graph::{
     CdcPlan, DatasetNode, FileSchemas, FlowInput, FlowKind, FlowNode, Graph, InputSource, resolve,

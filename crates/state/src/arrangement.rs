@@ -11,7 +11,7 @@
 
 mod base;
 mod bytes;
-mod equal;
+mod keys;
 mod layout;
 mod live_set;
 #[cfg(test)]
@@ -138,15 +138,14 @@ impl Arrangement {
 
     /// Adds a delta (schema of the spec).
     pub fn apply(&mut self, delta: &ZBatch) -> Result<()> {
-        let columns = delta.rows().columns();
-        self.layout.check_rows(columns)?;
+        let columns = self.layout.conform_rows(delta.rows().columns())?;
         if delta.is_empty() {
             return Ok(());
         }
         if let Some(log) = &mut self.log {
             log.push(delta)?;
         }
-        let run = Run::try_new(&self.layout, columns.to_vec(), delta.weights().to_vec())?;
+        let run = Run::try_new(&self.layout, columns, delta.weights().to_vec())?;
         let rows = (0..).zip(&run.weights).filter(|(_, w)| **w != 0).map(|(row, _)| row).collect();
         let rows = self.add_to_base(&run, rows)?;
         let rows = self.add_to_overlay(&run, rows)?;
@@ -267,9 +266,8 @@ impl Arrangement {
     /// Weight of each given whole row (0 when absent). `rows` has the spec's columns; of rows
     /// without columns there is one.
     pub fn row_weights(&self, rows: &[ArrayRef]) -> Result<Vec<i64>> {
-        self.layout.check_rows(rows)?;
         let count = rows.first().map_or(1, |column| column.len());
-        let run = Run::try_new(&self.layout, rows.to_vec(), vec![0; count])?;
+        let run = Run::try_new(&self.layout, self.layout.conform_rows(rows)?, vec![0; count])?;
         let all: Vec<u32> = (0..run::row_number(count)).collect();
         let base = self.base.find_rows(&self.layout, &run.columns, &run.hashes, &run.sort, &all)?;
         let overlay =
@@ -377,18 +375,24 @@ impl Arrangement {
     /// See [`crate::Slot::restore`].
     pub fn restore(spec: &ArrangementSpec, full: &[u8], changes: &[&[u8]]) -> Result<Self> {
         let mut arrangement = Self::try_new(spec)?;
-        let layout = &arrangement.layout;
+        arrangement.load(full, changes)?;
+        Ok(arrangement)
+    }
+
+    /// Fills an empty arrangement.
+    fn load(&mut self, full: &[u8], changes: &[&[u8]]) -> Result<()> {
+        let schema = self.layout.schema.clone();
         if !full.is_empty() {
-            let (columns, weights) = read_rows(FULL, &spec.schema, full)?;
-            let run = Run::try_new(layout, columns, weights)?.sorted(layout)?;
-            arrangement.base = Base::try_new(layout, run)?;
+            let (columns, weights) = read_rows(FULL, &schema, full)?;
+            let run = Run::try_new(&self.layout, columns, weights)?.sorted(&self.layout)?;
+            self.base = Base::try_new(&self.layout, run)?;
         }
         for bytes in changes.iter().filter(|bytes| !bytes.is_empty()) {
-            let (columns, weights) = read_rows(CHANGE, &spec.schema, bytes)?;
-            arrangement.apply(&arrangement.batch(columns, &weights)?)?;
+            let (columns, weights) = read_rows(CHANGE, &schema, bytes)?;
+            self.apply(&self.batch(columns, &weights)?)?;
         }
-        arrangement.log = Some(ChangeLog::default());
-        Ok(arrangement)
+        self.log = Some(ChangeLog::default());
+        Ok(())
     }
 }
 

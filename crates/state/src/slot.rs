@@ -1,4 +1,9 @@
 //! A state slot: what an operator keeps between steps and the driver owns.
+//!
+//! A slot is written as a full image, and from then on as the changes after it. Each piece is
+//! framed as [`crate::frame`] says (what it is, version, length, checksum), and what it holds is
+//! told in `docs/state-format.md`. Bytes that are damaged, or of another kind or version, are an
+//! error with the code `STATE_CORRUPT`: the state is then rebuilt, never guessed.
 
 use deltaic_batch::Result;
 
@@ -17,17 +22,17 @@ pub enum SlotSpec {
 #[derive(Debug)]
 pub enum Slot {
     /// Accumulators by key.
-    Groups(GroupTable),
+    Groups(Box<GroupTable>),
     /// A multiset of rows by key.
-    Rows(Arrangement),
+    Rows(Box<Arrangement>),
 }
 
 impl Slot {
     /// Empty state.
     pub fn try_new(spec: &SlotSpec) -> Result<Self> {
         Ok(match spec {
-            SlotSpec::Groups(spec) => Self::Groups(GroupTable::try_new(spec)?),
-            SlotSpec::Rows(spec) => Self::Rows(Arrangement::try_new(spec)?),
+            SlotSpec::Groups(spec) => Self::Groups(GroupTable::try_new(spec)?.into()),
+            SlotSpec::Rows(spec) => Self::Rows(Arrangement::try_new(spec)?.into()),
         })
     }
 
@@ -82,8 +87,10 @@ impl Slot {
     /// State from a full image and the changes after it, in order.
     pub fn restore(spec: &SlotSpec, full: &[u8], changes: &[&[u8]]) -> Result<Self> {
         Ok(match spec {
-            SlotSpec::Groups(spec) => Self::Groups(GroupTable::restore(spec, full, changes)?),
-            SlotSpec::Rows(spec) => Self::Rows(Arrangement::restore(spec, full, changes)?),
+            SlotSpec::Groups(spec) => {
+                Self::Groups(GroupTable::restore(spec, full, changes)?.into())
+            }
+            SlotSpec::Rows(spec) => Self::Rows(Arrangement::restore(spec, full, changes)?.into()),
         })
     }
 }

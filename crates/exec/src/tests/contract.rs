@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, RecordBatch};
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema};
 use deltaic_batch::{Error, ZBatch};
-use deltaic_ops::{Algebra, Exchange, Filter, UnionAll};
+use deltaic_ops::{Algebra, Exchange, Filter, Join, JoinKind, JoinSpec, Project, UnionAll};
 
-use super::{Even, Stub, batch, columns, pairs, rows};
+use super::{Even, Stub, True, batch, columns, pairs, rows};
 use crate::{Circuit, CircuitBuilder, CircuitOptions};
 
 fn options(shards: usize) -> CircuitOptions {
@@ -65,6 +65,24 @@ fn deltas_of_one_source_add_up_and_missing_ones_are_empty() {
 }
 
 #[test]
+fn a_large_load_in_several_batches_is_one_delta() {
+    for shards in [1, 2, 3] {
+        let mut circuit = circuit(
+            Stub::new(Exchange::Any, Algebra::Linear, false, |inputs, _, out| {
+                out.push(inputs[0].clone())
+            }),
+            shards,
+        );
+        let part = |n: i64| rows(&(0..n).map(|i| (i, n, 1)).collect::<Vec<_>>());
+        let parts = [5, 20_000, 1, 9_000, 5];
+        let inputs = parts.map(|n| ("t".to_owned(), part(n))).into();
+        let out = circuit.step(inputs).unwrap().remove("view").unwrap();
+        assert_eq!(out.num_rows(), 29_006);
+        assert_eq!(out.weights().iter().sum::<i64>(), 29_011);
+    }
+}
+
+#[test]
 fn the_first_epoch_calls_every_operator_in_every_shard_and_later_ones_only_with_input() {
     let stub = || {
         Stub::new(Exchange::ByKey(vec![0]), Algebra::NonLinear, false, |inputs, cx, out| {
@@ -80,6 +98,28 @@ fn the_first_epoch_calls_every_operator_in_every_shard_and_later_ones_only_with_
         assert_eq!(step(&mut circuit, batch("")).unwrap().to_string(), "+ 0 | 0\n");
         assert!(step(&mut circuit, batch("")).unwrap().is_empty());
         assert_eq!(step(&mut circuit, batch("+ 4 | 4")).unwrap().to_string(), "+ 4 | 4\n");
+    }
+}
+
+#[test]
+fn an_operator_and_a_shard_without_input_are_not_called() {
+    let stub = Stub::new(Exchange::ByKey(vec![0]), Algebra::NonLinear, false, |inputs, cx, out| {
+        if inputs[0].is_empty() && !cx.is_first() {
+            return Err(Error::internal("CALLED", "with nothing"));
+        }
+        out.push(inputs[0].clone())
+    });
+    let mut builder = CircuitBuilder::new();
+    let t = builder.source("t", pairs()).unwrap();
+    let other = builder.source("other", pairs()).unwrap();
+    for (name, source) in [("view", t), ("idle", other)] {
+        let node = builder.add(stub.clone(), &[source]).unwrap();
+        builder.output(name, node).unwrap();
+    }
+    let mut circuit = builder.build(CircuitOptions { shards: 3, checks: false }).unwrap();
+    for delta in ["", "+ 1 | 1", "", "+ 2 | 2\n- 1 | 1"] {
+        let delta = batch(delta);
+        assert_eq!(step(&mut circuit, delta.clone()).unwrap().num_rows(), delta.num_rows());
     }
 }
 
@@ -121,6 +161,48 @@ fn rows_that_cancel_out_reach_no_function() {
     builder.output("view", picky).unwrap();
     let mut circuit = builder.build(CircuitOptions { shards: 1, checks: false }).unwrap();
     assert_eq!(step(&mut circuit, batch("+ 1 | 1")).unwrap().to_string(), "+ 1 | 1\n");
+}
+
+#[test]
+fn rows_without_columns_flow_and_join() {
+    let none = columns(&[]);
+    let rows = |weights: Vec<i64>| {
+        let options = RecordBatchOptions::new().with_row_count(Some(weights.len()));
+        let rows = RecordBatch::try_new_with_options(none.clone(), Vec::new(), &options).unwrap();
+        ZBatch::try_new(rows, weights).unwrap()
+    };
+    for shards in [1, 3] {
+        let mut builder = CircuitBuilder::new();
+        let left = builder.source("left", none.clone()).unwrap();
+        let right = builder.source("right", none.clone()).unwrap();
+        let filter = Filter::try_new(none.clone(), Arc::new(True), "true".into()).unwrap();
+        let filtered = builder.add(Arc::new(filter), &[left]).unwrap();
+        let project = Project::try_new(none.clone(), Vec::new(), String::new()).unwrap();
+        let projected = builder.add(Arc::new(project), &[filtered]).unwrap();
+        for kind in [JoinKind::Inner, JoinKind::Full, JoinKind::LeftAnti] {
+            let join = Join::try_new(JoinSpec {
+                left: none.clone(),
+                right: none.clone(),
+                kind,
+                on: Vec::new(),
+                null_equals_null: false,
+                residual: None,
+                output: none.clone(),
+                detail: String::new(),
+            });
+            let node = builder.add(Arc::new(join.unwrap()), &[projected, right]).unwrap();
+            builder.output(format!("{kind:?}"), node).unwrap();
+        }
+        let mut circuit = builder.build(options(shards)).unwrap();
+        let mut step = |left: Vec<i64>, right: Vec<i64>| -> Vec<i64> {
+            let inputs = vec![("left".to_owned(), rows(left)), ("right".to_owned(), rows(right))];
+            let out = circuit.step(inputs).unwrap();
+            ["Inner", "Full", "LeftAnti"].map(|name| out[name].weights().iter().sum()).into()
+        };
+        assert_eq!(step(vec![1; 20], vec![]), [0, 20, 20]);
+        assert_eq!(step(vec![], vec![1, 2]), [60, 40, -20]);
+        assert_eq!(step(vec![-15], vec![-3]), [-60, -55, 5]);
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::multiplicity::{Crossings, add_weights};
 /// count has weight zero.
 #[derive(Debug)]
 pub(super) struct Selection<'a> {
-    pub(super) slots: Cow<'a, [u32]>,
+    pub(super) groups: Cow<'a, [u32]>,
     pub(super) weights: Cow<'a, [i64]>,
     /// The rows of the delta, where not all of them in order.
     rows: Option<UInt32Array>,
@@ -29,18 +29,18 @@ impl<'a> Selection<'a> {
     pub(super) fn of_source(
         source: &Source,
         rows: &RecordBatch,
-        slots: &'a [u32],
+        groups: &'a [u32],
         weights: &'a [i64],
     ) -> Result<Self> {
         let weights = masked_weights(rows, source.not_null, source.filter, weights)?;
-        Ok(Self { slots: Cow::Borrowed(slots), weights, rows: None })
+        Ok(Self { groups: Cow::Borrowed(groups), weights, rows: None })
     }
 
     /// The rows with values that a group begins or ceases to have.
-    pub(super) fn of_crossings(crossings: &Crossings, slots: &[u32]) -> Self {
-        let slots = crossings.rows.iter().map(|&row| slots[row as usize]).collect();
+    pub(super) fn of_crossings(crossings: &Crossings, groups: &[u32]) -> Self {
+        let groups = crossings.rows.iter().map(|&row| groups[row as usize]).collect();
         Self {
-            slots: Cow::Owned(slots),
+            groups: Cow::Owned(groups),
             weights: Cow::Owned(crossings.weights.clone()),
             rows: Some(crossings.rows.clone().into()),
         }
@@ -63,14 +63,14 @@ impl<'a> Selection<'a> {
     ) -> Result<()> {
         match (measure, accumulators) {
             (Measure::Count, AccumulatorColumn::I64(counts)) => {
-                add_weights(counts, &self.slots, &self.weights)
+                add_weights(counts, &self.groups, &self.weights)
             }
             (Measure::CountTrue(column), AccumulatorColumn::I64(counts)) => {
                 let values = self.values(rows.column(column))?;
                 let values = values.as_boolean_opt().ok_or_else(wrong_type)?.values();
                 let weights = self.weights.iter().zip(values);
                 let weights: Vec<i64> = weights.map(|(&w, v)| if v { w } else { 0 }).collect();
-                add_weights(counts, &self.slots, &weights)
+                add_weights(counts, &self.groups, &weights)
             }
             (Measure::Sum(column), accumulators) => {
                 self.add_sum(accumulators, &self.values(rows.column(column))?)
@@ -117,8 +117,8 @@ impl<'a> Selection<'a> {
         T::Native: Into<i128>,
     {
         let values = values.as_primitive_opt::<T>().ok_or_else(wrong_type)?.values();
-        for ((&slot, &weight), &value) in self.slots.iter().zip(self.weights.iter()).zip(values) {
-            let sum = &mut sums[slot as usize];
+        for ((&group, &weight), &value) in self.groups.iter().zip(self.weights.iter()).zip(values) {
+            let sum = &mut sums[group as usize];
             let value: i128 = value.into();
             *sum = sum.wrapping_add(value.wrapping_mul(i128::from(weight)));
         }
@@ -127,8 +127,8 @@ impl<'a> Selection<'a> {
 
     fn add_decimals(&self, sums: &mut [i256], values: &ArrayRef) -> Result<()> {
         let values = values.as_primitive_opt::<Decimal128Type>().ok_or_else(wrong_type)?.values();
-        for ((&slot, &weight), &value) in self.slots.iter().zip(self.weights.iter()).zip(values) {
-            let sum = &mut sums[slot as usize];
+        for ((&group, &weight), &value) in self.groups.iter().zip(self.weights.iter()).zip(values) {
+            let sum = &mut sums[group as usize];
             let value = i256::from_i128(value);
             *sum = match weight {
                 0 => continue,
@@ -147,10 +147,10 @@ impl<'a> Selection<'a> {
         widen: impl Fn(T::Native) -> f64,
     ) -> Result<()> {
         let values = values.as_primitive_opt::<T>().ok_or_else(wrong_type)?.values();
-        for ((&slot, &weight), &value) in self.slots.iter().zip(self.weights.iter()).zip(values) {
+        for ((&group, &weight), &value) in self.groups.iter().zip(self.weights.iter()).zip(values) {
             // What lies beneath a NULL may be no number.
             if weight != 0 {
-                sums[slot as usize].add(widen(value), weight);
+                sums[group as usize].add(widen(value), weight);
             }
         }
         Ok(())

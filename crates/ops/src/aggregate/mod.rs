@@ -129,7 +129,7 @@ impl Aggregate {
         distincts: &mut [Slot],
         delta: &ZBatch,
         key: &[ArrayRef],
-        slots: &[u32],
+        group_of_row: &[u32],
     ) -> Result<()> {
         let rows = delta.rows();
         let mut crossings = Vec::with_capacity(distincts.len());
@@ -141,8 +141,8 @@ impl Aggregate {
         }
         for (i, source) in self.plan.sources.iter().enumerate() {
             let selection = match source.distinct {
-                None => Selection::of_source(source, rows, slots, delta.weights())?,
-                Some(distinct) => Selection::of_crossings(&crossings[distinct], slots),
+                None => Selection::of_source(source, rows, group_of_row, delta.weights())?,
+                Some(distinct) => Selection::of_crossings(&crossings[distinct], group_of_row),
             };
             let accumulators = groups.accumulators_mut().iter_mut().zip(&self.plan.accumulators);
             for (column, accumulator) in accumulators.filter(|(_, a)| a.source == i) {
@@ -158,7 +158,7 @@ impl Aggregate {
         &self,
         groups: &GroupTable,
         extremes: &mut [Slot],
-        slots: &[u32],
+        numbers: &[u32],
         key: &[ArrayRef],
         always: bool,
     ) -> Result<Results> {
@@ -166,11 +166,11 @@ impl Aggregate {
             return Err(accumulate::wrong_type());
         };
         let present: Vec<bool> =
-            slots.iter().map(|&slot| always || rows[slot as usize] > 0).collect();
+            numbers.iter().map(|&group| always || rows[group as usize] > 0).collect();
         if !present.contains(&true) {
             return Ok(Results { present, columns: Vec::new() });
         }
-        let view = Groups { table: groups, slots, present: &present };
+        let view = Groups { table: groups, numbers, present: &present };
         let calls = self.plan.outcomes.iter().zip(&self.output_types).zip(self.call_names());
         let columns = calls.map(|((outcome, output), name)| {
             let column = match *outcome {
@@ -180,7 +180,7 @@ impl Aggregate {
                 Outcome::All { trues, count } => view.all(trues, count),
                 Outcome::Any { trues, count } => view.any(trues, count),
                 Outcome::Extreme(i) => {
-                    extremes::first_values(extremes[i].rows()?, key, slots.len())
+                    extremes::first_values(extremes[i].rows()?, key, numbers.len())
                 }
             };
             column.map_err(|error| error.object(name))
@@ -217,6 +217,10 @@ impl Operator for Aggregate {
         &self.spec
     }
 
+    fn needs_consolidated(&self) -> bool {
+        false
+    }
+
     fn step(
         &self,
         inputs: &[ZBatch],
@@ -233,7 +237,7 @@ impl Operator for Aggregate {
         let SplitState { groups, distincts, extremes } = self.split_state(state)?;
         let key: Vec<ArrayRef> =
             self.keys.iter().map(|&k| delta.rows().column(k).clone()).collect();
-        let slots = groups.upsert(&key, &hash_columns(&key, delta.num_rows())?)?;
+        let group_of_row = groups.upsert(&key, &hash_columns(&key, delta.num_rows())?)?;
         if begins {
             // The one group is there without rows, too.
             groups.upsert(&[], &hash_columns(&[], 1)?)?;
@@ -243,7 +247,7 @@ impl Operator for Aggregate {
 
         let had_row = is_global && !cx.is_first();
         let before = self.results(groups, extremes, &touched, &touched_key, had_row)?;
-        self.accumulate(groups, distincts, delta, &key, &slots)?;
+        self.accumulate(groups, distincts, delta, &key, &group_of_row)?;
         let extreme_slots = &self.spec.slots[1 + distincts.len()..];
         for ((extreme, slot), values) in
             self.plan.extremes.iter().zip(extreme_slots).zip(extremes.iter_mut())

@@ -17,8 +17,8 @@ use super::division::{divide_decimal, divide_integer};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Groups<'a> {
     pub(super) table: &'a GroupTable,
-    pub(super) slots: &'a [u32],
-    /// Which of the slots have a row in the output; results of others do not matter.
+    pub(super) numbers: &'a [u32],
+    /// Which of them have a row in the output; results of others do not matter.
     pub(super) present: &'a [bool],
 }
 
@@ -30,17 +30,17 @@ enum Sums<'a> {
 }
 
 impl Sums<'_> {
-    fn narrow(self, slot: u32) -> Option<i128> {
+    fn narrow(self, group: u32) -> Option<i128> {
         match self {
-            Self::Narrow(sums) => Some(sums[slot as usize]),
-            Self::Wide(sums) => sums[slot as usize].to_i128(),
+            Self::Narrow(sums) => Some(sums[group as usize]),
+            Self::Wide(sums) => sums[group as usize].to_i128(),
         }
     }
 
-    fn wide(self, slot: u32) -> i256 {
+    fn wide(self, group: u32) -> i256 {
         match self {
-            Self::Narrow(sums) => i256::from_i128(sums[slot as usize]),
-            Self::Wide(sums) => sums[slot as usize],
+            Self::Narrow(sums) => i256::from_i128(sums[group as usize]),
+            Self::Wide(sums) => sums[group as usize],
         }
     }
 }
@@ -55,8 +55,8 @@ impl<'a> Groups<'a> {
 
     /// The value per group; NULL where it says so and where the group is not present.
     fn map<T>(&self, value: impl Fn(u32) -> Option<T>) -> impl Iterator<Item = Option<T>> {
-        let groups = self.slots.iter().zip(self.present);
-        groups.map(move |(&slot, &present)| if present { value(slot) } else { None })
+        let groups = self.numbers.iter().zip(self.present);
+        groups.map(move |(&group, &present)| if present { value(group) } else { None })
     }
 
     /// As [`Self::map`] for values that may not fit: the first that does not is named.
@@ -65,12 +65,14 @@ impl<'a> Groups<'a> {
         output: &DataType,
         value: impl Fn(u32) -> Option<Option<T>>,
     ) -> Result<Vec<Option<T>>> {
-        let groups = self.slots.iter().zip(self.present);
+        let groups = self.numbers.iter().zip(self.present);
         groups
-            .map(|(&slot, &present)| match present.then(|| value(slot)) {
+            .map(|(&group, &present)| match present.then(|| value(group)) {
                 None => Ok(None),
                 Some(Some(value)) => Ok(value),
-                Some(None) => Err(Overflow { slot, output: output.clone() }.into_error(self.table)),
+                Some(None) => {
+                    Err(Overflow { group, output: output.clone() }.into_error(self.table))
+                }
             })
             .collect()
     }
@@ -78,21 +80,21 @@ impl<'a> Groups<'a> {
     pub(super) fn count(&self, count: usize, output: &DataType) -> Result<ArrayRef> {
         let counts = self.i64s(count)?;
         if output == &DataType::UInt64 {
-            let to_unsigned = |slot| Some(u64::try_from(counts[slot as usize]).unwrap_or(0));
+            let to_unsigned = |group| Some(u64::try_from(counts[group as usize]).unwrap_or(0));
             return Ok(Arc::new(
                 self.map(to_unsigned)
                     .map(|c| c.or(Some(0)))
                     .collect::<PrimitiveArray<UInt64Type>>(),
             ));
         }
-        let values = self.map(|slot| Some(counts[slot as usize]));
+        let values = self.map(|group| Some(counts[group as usize]));
         Ok(Arc::new(PrimitiveArray::<Int64Type>::from_iter_values(values.map(|c| c.unwrap_or(0)))))
     }
 
     pub(super) fn all(&self, trues: usize, count: usize) -> Result<ArrayRef> {
         let (trues, counts) = (self.i64s(trues)?, self.i64s(count)?);
-        let value = |slot| {
-            let (trues, count) = (trues[slot as usize], counts[slot as usize]);
+        let value = |group| {
+            let (trues, count) = (trues[group as usize], counts[group as usize]);
             (count > 0).then_some(trues == count)
         };
         Ok(Arc::new(self.map(value).collect::<BooleanArray>()))
@@ -100,7 +102,7 @@ impl<'a> Groups<'a> {
 
     pub(super) fn any(&self, trues: usize, count: usize) -> Result<ArrayRef> {
         let (trues, counts) = (self.i64s(trues)?, self.i64s(count)?);
-        let value = |slot| (counts[slot as usize] > 0).then_some(trues[slot as usize] > 0);
+        let value = |group| (counts[group as usize] > 0).then_some(trues[group as usize] > 0);
         Ok(Arc::new(self.map(value).collect::<BooleanArray>()))
     }
 
@@ -110,13 +112,14 @@ impl<'a> Groups<'a> {
             Some(AccumulatorColumn::I128(sums)) => Sums::Narrow(sums),
             Some(AccumulatorColumn::I256(sums)) => Sums::Wide(sums),
             Some(AccumulatorColumn::Exact(sums)) => {
-                let value = |slot| (counts[slot as usize] > 0).then(|| sums[slot as usize].value());
+                let value =
+                    |group| (counts[group as usize] > 0).then(|| sums[group as usize].value());
                 return Ok(Arc::new(self.map(value).collect::<Float64Array>()));
             }
             _ => return Err(wrong_type()),
         };
-        self.exact(output, |slot| {
-            if counts[slot as usize] > 0 { sums.narrow(slot).map(Some) } else { Some(None) }
+        self.exact(output, |group| {
+            if counts[group as usize] > 0 { sums.narrow(group).map(Some) } else { Some(None) }
         })
     }
 
@@ -135,21 +138,21 @@ impl<'a> Groups<'a> {
             Some(AccumulatorColumn::I128(sums)) => Sums::Narrow(sums),
             Some(AccumulatorColumn::I256(sums)) => Sums::Wide(sums),
             Some(AccumulatorColumn::Exact(sums)) => {
-                let value = |slot| {
-                    let count = counts[slot as usize];
+                let value = |group| {
+                    let count = counts[group as usize];
                     // Adding zero makes a −0.0, which underflow may leave, a 0.0.
-                    (count > 0).then(|| sums[slot as usize].value() / as_float(count) + 0.0)
+                    (count > 0).then(|| sums[group as usize].value() / as_float(count) + 0.0)
                 };
                 return Ok(Arc::new(self.map(value).collect::<Float64Array>()));
             }
             _ => return Err(wrong_type()),
         };
         if let (DataType::Float64, Sums::Narrow(sums)) = (output, sums) {
-            let value = |slot| divide_integer(sums[slot as usize], counts[slot as usize]);
+            let value = |group| divide_integer(sums[group as usize], counts[group as usize]);
             return Ok(Arc::new(self.map(value).collect::<Float64Array>()));
         }
-        self.exact(output, |slot| match counts[slot as usize] {
-            count if count > 0 => divide_decimal(sums.wide(slot), scale_up, count).map(Some),
+        self.exact(output, |group| match counts[group as usize] {
+            count if count > 0 => divide_decimal(sums.wide(group), scale_up, count).map(Some),
             _ => Some(None),
         })
     }
@@ -189,7 +192,7 @@ impl<'a> Groups<'a> {
         let fit = |value: i128| {
             (-max..=max).contains(&value).then(|| T::Native::try_from(value).ok()).flatten()
         };
-        let values = self.try_map(output, |slot| match value(slot)? {
+        let values = self.try_map(output, |group| match value(group)? {
             None => Some(None),
             Some(value) => fit(value).map(Some),
         })?;
@@ -210,13 +213,13 @@ fn as_float(count: i64) -> f64 {
 
 /// A result that its type cannot hold.
 struct Overflow {
-    slot: u32,
+    group: u32,
     output: DataType,
 }
 
 impl Overflow {
     fn into_error(self, table: &GroupTable) -> Error {
-        let key = match table.keys(&[self.slot]) {
+        let key = match table.keys(&[self.group]) {
             Ok(columns) => columns
                 .iter()
                 .map(|column| arrow::util::display::array_value_to_string(column, 0))
@@ -225,8 +228,8 @@ impl Overflow {
                 .join(", "),
             Err(error) => return error,
         };
-        let group = if key.is_empty() { String::new() } else { format!(" for key ({key})") };
-        let message = format!("the result does not fit into {}{group}", self.output);
+        let whose = if key.is_empty() { String::new() } else { format!(" for key ({key})") };
+        let message = format!("the result does not fit into {}{whose}", self.output);
         Error::data("ARITHMETIC_OVERFLOW", message)
             .hint("cast the argument to a wider type, for example DECIMAL(38, 0)")
     }

@@ -7,6 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod extremes;
+
 /// An aggregate with its state, stepped by text.
 struct Fixture {
     aggregate: Aggregate,

@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOption
 use arrow::compute::take_arrays;
 use arrow::datatypes::{Field, Schema};
 use deltaic_batch::{Result, ZBatch};
-use deltaic_state::{Arrangement, RowRef};
+use deltaic_state::{Arrangement, Matches, RowRef};
 
 use super::pairs::{Probe, weight_overflow};
 use super::side::{Lone, Side};
@@ -37,9 +37,15 @@ pub(super) fn absorb(
     if keyed.is_empty() {
         return Ok(());
     }
+    let partner = join.other(side);
+    if other.is_empty() {
+        if side.lone == Lone::Unmatched {
+            join.emit_lone(side, keyed.rows().columns().to_vec(), keyed.weights().to_vec(), out)?;
+        }
+        return own.apply(&side.store(&keyed)?);
+    }
     let met = meet(&Probe { join, side, delta: &keyed, other }, out)?;
     emit_own(join, side, &keyed, &met.matched, out)?;
-    let partner = join.other(side);
     if partner.lone == Lone::Never {
         return own.apply(&side.store(&keyed)?);
     }
@@ -160,16 +166,31 @@ fn flip_keys(
     out: &mut dyn Output,
 ) -> Result<()> {
     let flipped = distinct_keys(key, crossings)?;
-    if flipped.is_empty() {
-        return Ok(());
+    for from in (0..flipped.num_rows()).step_by(GATHER_ROWS) {
+        let part = flipped.slice(from, GATHER_ROWS.min(flipped.num_rows() - from));
+        let matches = partner_rows.probe(part.rows().columns(), join.null_equals_null)?;
+        let directions = part.weights();
+        flip_matches(join, partner, &matches, directions, partner_rows, out)?;
     }
-    let matches = partner_rows.probe(flipped.rows().columns(), join.null_equals_null)?;
+    Ok(())
+}
+
+/// Emits the partner's rows of keys that have gained their first match (direction +) or lost their
+/// last one (−).
+fn flip_matches(
+    join: &Join,
+    partner: &Side,
+    matches: &Matches,
+    directions: &[i64],
+    partner_rows: &Arrangement,
+    out: &mut dyn Output,
+) -> Result<()> {
     let columns = partner.columns();
     for from in (0..matches.rows.len()).step_by(GATHER_ROWS) {
         let block = from..(from + GATHER_ROWS).min(matches.rows.len());
         let weights = (matches.probe[block.clone()].iter().zip(&matches.weights[block.clone()]))
             .map(|(&i, &w)| {
-                let direction = sign(partner.lone) * flipped.weights()[i as usize].signum();
+                let direction = sign(partner.lone) * directions[i as usize].signum();
                 w.checked_mul(direction).ok_or_else(weight_overflow)
             })
             .collect::<Result<Vec<i64>>>()?;

@@ -48,6 +48,10 @@ impl Operator for Join {
         &self.spec
     }
 
+    fn needs_consolidated(&self) -> bool {
+        self.residual.as_ref().is_some_and(|residual| !residual.cannot_fail())
+    }
+
     fn step(
         &self,
         inputs: &[ZBatch],

@@ -99,7 +99,7 @@ impl Probe<'_> {
         let rows = matches.rows[block.clone()].to_vec();
         let weights = matches.weights[block].to_vec();
         let own = take_rows(slice, in_slice)?;
-        let other = self.other.gather(&rows, &self.join.other(self.side).columns())?;
+        let other = self.partners(&rows, &own)?;
         let columns: Vec<ArrayRef> = if self.side.is_left {
             own.into_iter().chain(other).collect()
         } else {
@@ -120,6 +120,20 @@ impl Probe<'_> {
                 pairs.filter(&selection::evaluate(residual.as_ref(), &batch)?)
             }
         }
+    }
+
+    /// The other side's columns of matching rows. Keys are equal, so that those of the delta serve.
+    fn partners(&self, rows: &[RowRef], own: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        let other = self.join.other(self.side);
+        let mut values = self.other.gather(rows, &other.values())?.into_iter();
+        let column = |column: usize| match other.key.iter().position(|&key| key == column) {
+            Some(key) => own.get(self.side.key[key]).cloned(),
+            None => values.next(),
+        };
+        (0..other.schema.fields().len())
+            .map(column)
+            .collect::<Option<_>>()
+            .ok_or_else(|| Error::internal("JOIN_COLUMNS", "a gathered column is missing"))
     }
 
     /// Emits pairs with the product of both weights.

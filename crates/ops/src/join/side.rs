@@ -98,6 +98,11 @@ impl Side {
         InputSpec { schema: self.schema.clone(), exchange }
     }
 
+    /// Numbers of the columns that are not in the key.
+    pub(super) fn values(&self) -> Vec<usize> {
+        (0..self.schema.fields().len()).filter(|column| !self.key.contains(column)).collect()
+    }
+
     /// Numbers of all columns of the input, as the slot numbers them too (if it holds rows).
     pub(super) fn columns(&self) -> Vec<usize> {
         (0..self.schema.fields().len()).collect()

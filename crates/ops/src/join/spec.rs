@@ -77,7 +77,44 @@ pub struct JoinSpec {
     pub detail: String,
 }
 
-/// Joins two inputs; see the module's head.
+/// Joins two inputs: the left one is input 0, the right one input 1. `docs/operators/join.md` has
+/// the meaning of each kind, the incremental form and the cost.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use arrow::datatypes::{DataType, Field, Schema};
+/// # use deltaic_batch::ZBatch;
+/// # use deltaic_ops::{Join, JoinKind, JoinSpec, Operator, StepContext};
+/// # use deltaic_state::Slot;
+/// let table = |names: [&str; 2]| {
+///     Schema::new(names.map(|name| Field::new(name, DataType::Int64, true)).to_vec())
+/// };
+/// let (orders, customers) = (table(["id", "customer"]), table(["customer", "tier"]));
+/// let both: Vec<_> = orders.fields().iter().chain(customers.fields()).cloned().collect();
+/// let (left, right) = (Arc::new(orders), Arc::new(customers));
+/// let join = Join::try_new(JoinSpec {
+///     left: left.clone(),
+///     right: right.clone(),
+///     kind: JoinKind::Left,
+///     on: vec![(1, 0)],
+///     null_equals_null: false,
+///     residual: None,
+///     output: Arc::new(Schema::new(both)),
+///     detail: "customer".into(),
+/// })?;
+/// let mut state: Vec<Slot> =
+///     join.spec().slots.iter().map(Slot::try_new).collect::<Result<_, _>>()?;
+///
+/// let mut step = |orders: &str, customers: &str| -> Result<String, deltaic_batch::Error> {
+///     let inputs = [ZBatch::parse(&left, orders)?, ZBatch::parse(&right, customers)?];
+///     let mut out: Vec<ZBatch> = Vec::new();
+///     join.step(&inputs, &mut state, &mut out, &StepContext { epoch: 0, shard: 0, shards: 1 })?;
+///     Ok(out.iter().map(ToString::to_string).collect())
+/// };
+/// assert_eq!(step("+ 7 | 1", "")?, "+ 7 | 1 | NULL | NULL\n");
+/// assert_eq!(step("", "+ 1 | 3")?, "+ 7 | 1 | 1 | 3\n- 7 | 1 | NULL | NULL\n");
+/// # Ok::<(), deltaic_batch::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Join {
     pub(super) spec: OperatorSpec,

@@ -37,6 +37,10 @@ impl Evaluator for Less {
         let less = column(1).iter().zip(column(3)).map(|(l, r)| Some(l? < r?));
         Ok(Arc::new(less.collect::<BooleanArray>()))
     }
+
+    fn cannot_fail(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -147,6 +151,7 @@ impl Run {
     }
 }
 
+/// Not consolidated, since a join does not ask for that.
 fn delta(schema: &SchemaRef, rows: &[(Row, i64)]) -> ZBatch {
     let column = |f: fn(&Row) -> Cell| -> ArrayRef {
         Arc::new(rows.iter().map(|(row, _)| f(row)).collect::<Int64Array>())
@@ -154,7 +159,7 @@ fn delta(schema: &SchemaRef, rows: &[(Row, i64)]) -> ZBatch {
     let columns = vec![column(|r| r.0), column(|r| r.1)];
     let weights: Vec<i64> = rows.iter().map(|(_, w)| *w).collect();
     let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
-    ZBatch::try_new(batch, weights).unwrap().consolidate().unwrap()
+    ZBatch::try_new(batch, weights).unwrap()
 }
 
 fn integrate(view: &mut View, piece: &ZBatch) {

@@ -145,7 +145,7 @@ impl Operator for ScdMerge {
         let events = if moved {
             touched::all(&self.layout, kept, &incoming.columns)?
         } else {
-            touched::of_keys(&self.layout, kept, incoming.columns)?
+            touched::near(&self.layout, self.scd.scd_type, kept, incoming.columns)?
         };
         let change = self.merge(&events, bound.as_ref(), out)?;
         kept.apply(&change)

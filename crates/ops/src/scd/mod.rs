@@ -9,6 +9,9 @@ mod layout;
 mod merge;
 mod normal;
 mod spec;
+mod stretch;
+#[cfg(test)]
+mod tests;
 mod touched;
 mod versions;
 

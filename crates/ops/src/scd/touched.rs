@@ -3,59 +3,142 @@
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::{concat, take};
 use deltaic_batch::{Error, Result, ZBatch};
-use deltaic_state::Arrangement;
+use deltaic_state::{Arrangement, Matches, RowRef};
 
+use crate::scd::ScdType;
 use crate::scd::codes::Codes;
 use crate::scd::events::Events;
 use crate::scd::layout::Layout;
+use crate::scd::stretch::Finder;
 
 /// Rows per piece when all of the state is read.
 const SCAN_ROWS: usize = 65_536;
 
-/// The kept events of the keys that `incoming` touches, with the incoming ones.
-pub(super) fn of_keys(
+/// The incoming events with the kept ones that they touch: those of their keys, or of the stretches
+/// around them.
+pub(super) fn near(
     layout: &Layout,
+    scd_type: ScdType,
     kept: &Arrangement,
     incoming: Vec<ArrayRef>,
 ) -> Result<Events> {
-    let (group, first) = group_by_key(layout, &incoming)?;
-    let first = UInt32Array::from(first);
-    let keys: Result<Vec<ArrayRef>, _> =
+    let keys = Keys::try_new(layout, &incoming)?;
+    let first = UInt32Array::from_iter_values(keys.starts().map(|at| keys.order[at]));
+    let key_columns: Result<Vec<ArrayRef>, _> =
         layout.keys.iter().map(|&at| take(&incoming[at], &first, None)).collect();
-    let matches = kept.probe(&keys?, true)?;
+    let matches = kept.probe(&key_columns?, true)?;
+    let touched = match scd_type {
+        ScdType::Type1 => Touched { rows: matches.rows, group: matches.probe, new: keys.group() },
+        ScdType::Type2 => stretches(layout, kept, &incoming, &keys, &matches)?,
+    };
     let all: Vec<usize> = (0..incoming.len()).collect();
-    let columns = kept.gather(&matches.rows, &all)?;
-    let mut groups = matches.probe;
-    groups.extend(group);
-    let count = row_number(matches.rows.len())?;
-    Events::try_new(layout, concat_columns(&columns, &incoming)?, count, groups)
+    let columns = kept.gather(&touched.rows, &all)?;
+    let count = row_number(touched.rows.len())?;
+    let mut group = touched.group;
+    group.extend(touched.new);
+    Events::try_new(layout, concat_columns(&columns, &incoming)?, count, group)
 }
 
 /// All kept events, with the incoming ones.
 pub(super) fn all(layout: &Layout, kept: &Arrangement, incoming: &[ArrayRef]) -> Result<Events> {
     let kept = ZBatch::concat(&layout.schema, &kept.scan(SCAN_ROWS)?)?;
     let columns = concat_columns(kept.rows().columns(), incoming)?;
-    let (group, _) = group_by_key(layout, &columns)?;
+    let group = Keys::try_new(layout, &columns)?.group();
     Events::try_new(layout, columns, row_number(kept.num_rows())?, group)
 }
 
-/// Numbers the distinct keys in their order: the number of each row's key, and one row per key.
-fn group_by_key(layout: &Layout, columns: &[ArrayRef]) -> Result<(Vec<u32>, Vec<u32>)> {
-    let codes = Codes::of(columns, &layout.keys)?;
-    let count = row_number(columns[layout.sequence()].len())?;
-    let mut order: Vec<u32> = (0..count).collect();
-    order.sort_by(|&a, &b| codes.cmp(a, b));
-    let mut group = vec![0; order.len()];
-    let mut first: Vec<u32> = Vec::new();
-    let mut number = 0;
-    for (i, &row) in order.iter().enumerate() {
-        if i == 0 || !codes.eq(order[i - 1], row) {
-            number = row_number(first.len())?;
-            first.push(row);
-        }
-        group[row as usize] = number;
+/// Kept events to look at.
+#[derive(Debug, Default)]
+struct Touched {
+    rows: Vec<RowRef>,
+    /// Group of each row.
+    group: Vec<u32>,
+    /// Group of each new event.
+    new: Vec<u32>,
+}
+
+/// Every key or stretch of a key is a group.
+fn stretches(
+    layout: &Layout,
+    kept: &Arrangement,
+    incoming: &[ArrayRef],
+    keys: &Keys,
+    matches: &Matches,
+) -> Result<Touched> {
+    let finder = Finder::try_new(layout, kept, incoming)?;
+    let mut out = Touched { new: vec![0; keys.order.len()], ..Touched::default() };
+    let mut ranges = vec![0..0; keys.ends.len()];
+    let mut from = 0;
+    for same in matches.probe.chunk_by(|a, b| a == b) {
+        ranges[same[0] as usize] = from..from + same.len();
+        from += same.len();
     }
-    Ok((group, first))
+    let mut group = 0;
+    for ((start, &end), range) in keys.starts().zip(&keys.ends).zip(ranges) {
+        let (new, rows) = (&keys.order[start..end], &matches.rows[range]);
+        let Some((stretches, numbers)) = finder.stretches(rows, new)? else {
+            out.add(rows, group);
+            new.iter().for_each(|&event| out.new[event as usize] = group);
+            group += 1;
+            continue;
+        };
+        for (&event, number) in new.iter().zip(numbers) {
+            out.new[event as usize] = group + row_number(number)?;
+        }
+        for stretch in stretches {
+            out.add(&rows[stretch], group);
+            group += 1;
+        }
+    }
+    Ok(out)
+}
+
+impl Touched {
+    fn add(&mut self, rows: &[RowRef], group: u32) {
+        self.rows.extend_from_slice(rows);
+        self.group.resize(self.rows.len(), group);
+    }
+}
+
+/// Events by key.
+#[derive(Debug)]
+struct Keys {
+    /// All events, by key and sequence.
+    order: Vec<u32>,
+    /// Where each key ends in `order`.
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    fn try_new(layout: &Layout, columns: &[ArrayRef]) -> Result<Self> {
+        let mut by = layout.keys.clone();
+        let keys = Codes::of(columns, &by)?;
+        by.push(layout.sequence());
+        let keys_and_sequences = Codes::of(columns, &by)?;
+        let mut order: Vec<u32> = (0..row_number(columns[layout.sequence()].len())?).collect();
+        order.sort_by(|&a, &b| keys_and_sequences.cmp(a, b));
+        let mut ends = Vec::new();
+        let mut end = 0;
+        for same in order.chunk_by(|&a, &b| keys.eq(a, b)) {
+            end += same.len();
+            ends.push(end);
+        }
+        Ok(Self { order, ends })
+    }
+
+    fn starts(&self) -> impl Iterator<Item = usize> {
+        let firsts = usize::from(!self.ends.is_empty());
+        std::iter::repeat_n(0, firsts).chain(self.ends.iter().copied()).take(self.ends.len())
+    }
+
+    /// The number of each event's key.
+    fn group(&self) -> Vec<u32> {
+        let mut group = vec![0; self.order.len()];
+        for ((number, start), &end) in (0..).zip(self.starts()).zip(&self.ends) {
+            self.order[start..end].iter().for_each(|&event| group[event as usize] = number);
+        }
+        group
+    }
 }
 
 fn concat_columns(first: &[ArrayRef], second: &[ArrayRef]) -> Result<Vec<ArrayRef>> {

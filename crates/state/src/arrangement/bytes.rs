@@ -72,6 +72,7 @@ pub(super) fn read_rows(
 pub(super) struct ChangeLog {
     deltas: Vec<ZBatch>,
     rows: usize,
+    bytes: usize,
     consolidate_at: usize,
 }
 
@@ -80,10 +81,12 @@ impl ChangeLog {
 
     pub(super) fn push(&mut self, delta: &ZBatch) -> Result<()> {
         self.rows += delta.num_rows();
+        self.bytes += shown_bytes(delta);
         self.deltas.push(delta.clone());
         if self.rows > self.consolidate_at.max(Self::ROWS_MIN) {
             let all = self.take(&delta.schema())?;
             self.rows = all.num_rows();
+            self.bytes = shown_bytes(&all);
             self.consolidate_at = 2 * self.rows;
             self.deltas.push(all);
         }
@@ -99,8 +102,12 @@ impl ChangeLog {
 
     /// Bytes held in memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        let columns = self.deltas.iter().flat_map(|delta| delta.rows().columns());
-        let shown = |c: &ArrayRef| c.to_data().get_slice_memory_size().unwrap_or(0);
-        columns.map(shown).sum::<usize>() + self.rows * 8
+        self.bytes
     }
+}
+
+/// Bytes of what a delta shows; its buffers may be those of a larger one.
+fn shown_bytes(delta: &ZBatch) -> usize {
+    let shown = |c: &ArrayRef| c.to_data().get_slice_memory_size().unwrap_or(0);
+    delta.rows().columns().iter().map(shown).sum::<usize>() + delta.num_rows() * 8
 }

@@ -6,10 +6,9 @@ use arrow::array::ArrayRef;
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
-use deltaic_batch::{Error, Result, hash_columns, hash_is_exact, null_hash};
+use deltaic_batch::{Error, Result, equal_pairs, hash_columns, hash_is_exact, null_hash};
 
 use super::ArrangementSpec;
-use super::equal::equal_pairs;
 
 /// The spec, checked and prepared.
 #[derive(Debug)]
@@ -24,6 +23,10 @@ pub(super) struct Layout {
     sorter: Option<RowConverter>,
     /// Equal key hashes mean equal keys (but for the hash of NULL).
     hash_is_exact: bool,
+    null_hash: u64,
+    /// Keeps these bits of every hash alone, so that tests can make different rows share one.
+    #[cfg(test)]
+    hash_mask: u64,
 }
 
 impl Layout {
@@ -57,7 +60,31 @@ impl Layout {
         let key_types: Vec<DataType> = spec.key.iter().map(|&c| data_type(c)).collect();
         let hash_is_exact = hash_is_exact(&key_types);
         let (schema, key) = (spec.schema.clone(), spec.key.clone());
-        Ok(Self { schema, key, rest, sorted, sorter, hash_is_exact })
+        Ok(Self {
+            schema,
+            key,
+            rest,
+            sorted,
+            sorter,
+            hash_is_exact,
+            null_hash: null_hash(),
+            #[cfg(test)]
+            hash_mask: u64::MAX,
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn mask_hashes(&mut self, mask: u64) {
+        self.hash_mask = mask;
+        self.hash_is_exact &= mask == u64::MAX || self.key.is_empty();
+    }
+
+    /// Hashes of keys or whole rows.
+    pub(super) fn hashes(&self, columns: &[ArrayRef], num_rows: usize) -> Result<Vec<u64>> {
+        let hashes = hash_columns(columns, num_rows)?;
+        #[cfg(test)]
+        let hashes = hashes.into_iter().map(|hash| hash & self.hash_mask).collect();
+        Ok(hashes)
     }
 
     /// The key columns of whole rows.
@@ -78,25 +105,24 @@ impl Layout {
         &self.rest
     }
 
-    /// Fails unless `columns` are whole rows.
-    pub(super) fn check_rows(&self, columns: &[ArrayRef]) -> Result<()> {
-        let types = self.schema.fields().iter().map(|f| f.data_type());
-        check_types(types, columns)
+    /// `columns` as whole rows of the spec's very types; fails unless they are whole rows.
+    pub(super) fn conform_rows(&self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        conform(self.schema.fields().iter().map(|f| f.data_type()).collect(), columns)
     }
 
-    /// Fails unless `columns` are key columns.
-    pub(super) fn check_key(&self, columns: &[ArrayRef]) -> Result<()> {
-        check_types(self.key.iter().map(|&c| self.schema.field(c).data_type()), columns)
+    /// `columns` as key columns of the spec's very types; fails unless they are key columns.
+    pub(super) fn conform_key(&self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        conform(self.key.iter().map(|&c| self.schema.field(c).data_type()).collect(), columns)
     }
 
     pub(super) fn key_hashes(&self, columns: &[ArrayRef], num_rows: usize) -> Result<Vec<u64>> {
-        hash_columns(&self.key_of(columns), num_rows)
+        self.hashes(&self.key_of(columns), num_rows)
     }
 
     /// The sort keys of whole rows.
     pub(super) fn sort_keys(&self, columns: &[ArrayRef], num_rows: usize) -> Result<SortKeys> {
         Ok(match &self.sorter {
-            None => SortKeys::Hashes(hash_columns(columns, num_rows)?),
+            None => SortKeys::Hashes(self.hashes(columns, num_rows)?),
             Some(sorter) => {
                 let sorted: Vec<ArrayRef> =
                     self.sorted.iter().map(|&c| columns[c].clone()).collect();
@@ -123,23 +149,21 @@ impl Layout {
         Ok(Some(RowConverter::new(fields)?.convert_columns(&key)?))
     }
 
-    /// True when equal hashes prove `pairs` pairs of keys equal. `hash(i)` is the hash of pair `i`.
-    pub(super) fn hash_decides(&self, pairs: usize, hash: impl Fn(usize) -> u64) -> bool {
-        let null = null_hash();
-        self.key.is_empty() || self.hash_is_exact && (0..pairs).all(|i| hash(i) != null)
+    /// False when keys of this hash are surely equal, without a look at their columns.
+    #[inline]
+    pub(super) fn must_compare(&self, hash: u64) -> bool {
+        !self.hash_is_exact || hash == self.null_hash
     }
 
     /// Which pairs of keys differ although their hashes are equal; all but certainly none.
-    /// `hash(i)` is the hash of pair `i`.
     pub(super) fn different_keys(
         &self,
         left: &[ArrayRef],
         at_left: &[u32],
         right: &[ArrayRef],
         at_right: &[u32],
-        hash: impl Fn(usize) -> u64,
     ) -> Result<Vec<usize>> {
-        if self.hash_decides(at_left.len(), hash) {
+        if at_left.is_empty() {
             return Ok(Vec::new());
         }
         let equal = equal_pairs(left, at_left, right, at_right)?;
@@ -147,17 +171,39 @@ impl Layout {
     }
 }
 
-fn check_types<'a>(
-    types: impl ExactSizeIterator<Item = &'a DataType>,
-    columns: &[ArrayRef],
-) -> Result<()> {
-    let given: Vec<&DataType> = columns.iter().map(|c| c.data_type()).collect();
-    let types: Vec<&DataType> = types.collect();
-    if types.len() == given.len() && types.iter().zip(&given).all(|(a, b)| a.equals_datatype(b)) {
-        return Ok(());
+/// The columns, relabelled where a nested type differs in the names or nullability of its fields.
+fn conform(types: Vec<&DataType>, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+    let alike = |(data_type, column): (&&DataType, &ArrayRef)| alike(data_type, column.data_type());
+    if types.len() != columns.len() || !types.iter().zip(columns).all(alike) {
+        let given: Vec<&DataType> = columns.iter().map(|c| c.data_type()).collect();
+        let what = format!("an arrangement of {types:?} was given columns of {given:?}");
+        return Err(Error::internal("ARRANGEMENT_TYPES", what));
     }
-    let what = format!("an arrangement of {types:?} was given columns of {given:?}");
-    Err(Error::internal("ARRANGEMENT_TYPES", what))
+    let relabel = |(data_type, column): (&DataType, &ArrayRef)| {
+        if data_type == column.data_type() {
+            Ok(column.clone())
+        } else {
+            Ok(arrow::compute::cast(column, data_type)?)
+        }
+    };
+    types.into_iter().zip(columns).map(relabel).collect()
+}
+
+/// True when the types differ in nothing but names and nullability of nested fields.
+fn alike(a: &DataType, b: &DataType) -> bool {
+    match (a, b) {
+        (DataType::List(a), DataType::List(b))
+        | (DataType::LargeList(a), DataType::LargeList(b)) => alike(a.data_type(), b.data_type()),
+        (DataType::FixedSizeList(a, m), DataType::FixedSizeList(b, n)) => {
+            m == n && alike(a.data_type(), b.data_type())
+        }
+        (DataType::Map(a, _), DataType::Map(b, _)) => alike(a.data_type(), b.data_type()),
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            let fields = || a.iter().zip(b);
+            a.len() == b.len() && fields().all(|(a, b)| alike(a.data_type(), b.data_type()))
+        }
+        _ => a == b,
+    }
 }
 
 /// What orders the rows of a key.

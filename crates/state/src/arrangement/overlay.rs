@@ -2,12 +2,11 @@
 //! It is folded into the base before it grows beyond a share of it.
 
 use arrow::array::ArrayRef;
-use deltaic_batch::Result;
+use deltaic_batch::{Result, equal_pairs};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use super::base::{NONE, weight_overflow};
-use super::equal::equal_pairs;
 use super::layout::{Layout, SortKeys};
 use super::run::{Run, interleave_owned, row_number, take_owned};
 use super::sorted_rows::{Place, SortedRows};
@@ -26,6 +25,8 @@ pub(super) struct Overlay {
     /// Groups by key hash.
     table: HashTable<u32>,
     live_rows: usize,
+    /// Bytes of the groups' lists of rows.
+    list_bytes: usize,
 }
 
 /// The rows of one key.
@@ -51,6 +52,7 @@ impl Overlay {
             groups: Vec::new(),
             table: HashTable::new(),
             live_rows: 0,
+            list_bytes: 0,
         }
     }
 
@@ -101,15 +103,13 @@ impl Overlay {
             self.table.find(hash, |&g| self.groups[g as usize].hash == hash).copied()
         };
         let mut found: Vec<u32> = rows.iter().map(|row| find(row).unwrap_or(NONE)).collect();
-        let hits: Vec<usize> = (0..rows.len()).filter(|&i| found[i] != NONE).collect();
-        if hits.is_empty() {
-            return Ok(found);
-        }
+        let doubtful =
+            |&i: &usize| found[i] != NONE && layout.must_compare(hashes[rows[i] as usize]);
+        let hits: Vec<usize> = (0..rows.len()).filter(doubtful).collect();
         let left: Vec<u32> = hits.iter().map(|&i| rows[i]).collect();
         let key_rows: Vec<u32> =
             hits.iter().map(|&i| self.groups[found[i] as usize].key_row).collect();
-        let different = self.different_keys(layout, key, &left, &key_rows, |row| hashes[row])?;
-        for hit in different {
+        for hit in self.different_keys(layout, key, &left, &key_rows)? {
             let row = left[hit];
             found[hits[hit]] = self.find_other_key(layout, key, row, hashes[row as usize])?;
         }
@@ -122,15 +122,13 @@ impl Overlay {
         key: &[ArrayRef],
         left: &[u32],
         key_rows: &[u32],
-        hash: impl Fn(usize) -> u64,
     ) -> Result<Vec<usize>> {
-        let hash = |i: usize| hash(left[i] as usize);
-        if layout.hash_decides(left.len(), hash) {
+        if left.is_empty() {
             return Ok(Vec::new());
         }
         let ours = self.gather(layout.key_columns(), key_rows)?;
         let all: Vec<u32> = (0..row_number(left.len())).collect();
-        layout.different_keys(key, left, &ours, &all, hash)
+        layout.different_keys(key, left, &ours, &all)
     }
 
     /// The group whose key truly equals row `row` of `key`, among all of that hash.
@@ -235,13 +233,13 @@ impl Overlay {
         let sort = &self.sort;
         let mut place = group.rows.lower_bound(|r| sort.compare(r, sort, row).is_lt());
         if before == 0 {
-            group.rows.insert(place, row);
+            self.list_bytes += group.rows.insert(place, row);
             self.live_rows += 1;
         } else {
             while group.rows.get(place).is_some_and(|r| r != row) {
                 place = group.rows.after(place);
             }
-            group.rows.remove(place);
+            self.list_bytes -= group.rows.remove(place);
             self.live_rows -= 1;
         }
         Ok(())
@@ -272,22 +270,28 @@ impl Overlay {
         rows: &[u32],
         start: u32,
     ) -> Result<()> {
-        let mut key_rows = Vec::with_capacity(rows.len());
-        for (row, &theirs) in (start..).zip(rows) {
-            let group = self.find_or_add_group(run.hashes[theirs as usize], row);
-            key_rows.push(self.groups[group as usize].key_row);
+        let (mut added, mut theirs, mut key_rows) = (Vec::new(), Vec::new(), Vec::new());
+        for (row, &their_row) in (start..).zip(rows) {
+            let hash = run.hashes[their_row as usize];
+            let group = self.find_or_add_group(hash, row);
+            let key_row = self.groups[group as usize].key_row;
+            if key_row != row && layout.must_compare(hash) {
+                added.push(row);
+                theirs.push(their_row);
+                key_rows.push(key_row);
+            }
             self.group_of.push(group);
         }
         let key = layout.key_of(&run.columns);
-        for i in self.different_keys(layout, &key, rows, &key_rows, |row| run.hashes[row])? {
-            let hash = run.hashes[rows[i] as usize];
-            let mut group = self.find_other_key(layout, &key, rows[i], hash)?;
+        for i in self.different_keys(layout, &key, &theirs, &key_rows)? {
+            let hash = run.hashes[theirs[i] as usize];
+            let mut group = self.find_other_key(layout, &key, theirs[i], hash)?;
             if group == NONE {
-                group = self.add_group(hash, start + row_number(i));
+                group = self.add_group(hash, added[i]);
                 let groups = &self.groups;
                 self.table.insert_unique(hash, group, |&g| groups[g as usize].hash);
             }
-            self.group_of[start as usize + i] = group;
+            self.group_of[added[i] as usize] = group;
         }
         Ok(())
     }
@@ -325,7 +329,7 @@ impl Overlay {
         }
         let group = &mut self.groups[self.group_of[row as usize] as usize];
         group.total = group.total.checked_add(weight).ok_or_else(weight_overflow)?;
-        group.rows.insert(place, row);
+        self.list_bytes += group.rows.insert(place, row);
         self.live_rows += 1;
         Ok(())
     }
@@ -376,9 +380,8 @@ impl Overlay {
     pub(super) fn memory_bytes(&self) -> usize {
         let columns: usize =
             self.chunks.iter().flatten().map(|column| column.get_array_memory_size()).sum();
-        let rows: usize = self.groups.iter().map(|group| group.rows.heap_bytes()).sum();
         columns
-            + rows
+            + self.list_bytes
             + self.weights.capacity() * 8
             + self.group_of.capacity() * 4
             + self.sort.memory_bytes()

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
 use deltaic_batch::{Error, Result};
 
 use super::layout::{Layout, SortKeys};
@@ -135,7 +136,9 @@ pub(super) fn check_row_count(count: usize) -> Result<()> {
 /// The rows at `rows`, holding on to no buffer of `columns`.
 pub(super) fn take_owned(columns: &[ArrayRef], rows: Vec<u32>) -> Result<Vec<ArrayRef>> {
     let rows = UInt32Array::from(rows);
-    let take = |column: &ArrayRef| Ok(compact(arrow::compute::take(column, &rows, None)?));
+    let take = |column: &ArrayRef| {
+        Ok(compact(arrow::compute::take(column, &rows, None).map_err(too_large)?))
+    };
     columns.iter().map(take).collect()
 }
 
@@ -147,9 +150,19 @@ pub(super) fn interleave_owned(
     let width = sources.first().map_or(0, |columns| columns.len());
     let column = |c: usize| {
         let arrays: Vec<&dyn Array> = sources.iter().map(|s| s[c].as_ref()).collect();
-        Ok(compact(arrow::compute::interleave(&arrays, order)?))
+        Ok(compact(arrow::compute::interleave(&arrays, order).map_err(too_large)?))
     };
     (0..width).map(column).collect()
+}
+
+fn too_large(error: ArrowError) -> Error {
+    match error {
+        ArrowError::OffsetOverflowError(_) => {
+            Error::user("STATE_TOO_LARGE", "one shard's strings or lists exceed their type's range")
+                .hint("run with more shards, or cast the column to a large type")
+        }
+        other => other.into(),
+    }
 }
 
 /// String views share their sources' buffers, whole; copies what is seen of them.
@@ -183,7 +196,8 @@ fn order_by_hash(mut entries: Vec<(u64, u32)>, tie: impl Fn(u32, u32) -> Orderin
 
 /// One pass of a radix sort: stable, by the `bits` bits from `shift`.
 fn counting_pass(from: &[(u64, u32)], to: &mut [(u64, u32)], shift: u32, bits: u32) {
-    let digit = |hash: u64| (hash >> shift) as usize & ((1 << bits) - 1);
+    let mask = (1 << bits) - 1;
+    let digit = |hash: u64| usize::try_from(hash >> shift & mask).unwrap_or(0);
     let mut starts = vec![0_usize; 1 << bits];
     from.iter().for_each(|entry| starts[digit(entry.0)] += 1);
     let mut sum = 0;

@@ -54,27 +54,32 @@ impl SortedRows {
         if at + 1 < self.block(block).len() { Place(block, at + 1) } else { Place(block + 1, 0) }
     }
 
-    /// Puts `row` before the row at `place`.
-    pub(super) fn insert(&mut self, place: Place, row: u32) {
+    /// Puts `row` before the row at `place`; returns how many bytes more the heap holds.
+    pub(super) fn insert(&mut self, place: Place, row: u32) -> usize {
         match self {
-            Self::One(one @ None) => *one = Some(row),
+            Self::One(one @ None) => {
+                *one = Some(row);
+                0
+            }
             Self::One(Some(one)) => {
                 let rows = if place.1 == 0 { [row, *one] } else { [*one, row] };
                 *self = Self::Blocks(vec![rows.to_vec()]);
+                size_of::<Vec<u32>>() + size_of_val(&rows)
             }
             Self::Blocks(blocks) => insert_into(blocks, place, row),
         }
     }
 
-    /// Removes the row at `place`.
-    pub(super) fn remove(&mut self, place: Place) {
+    /// Removes the row at `place`; returns how many bytes less the heap holds.
+    pub(super) fn remove(&mut self, place: Place) -> usize {
         match self {
-            Self::One(row) => *row = None,
+            Self::One(row) => {
+                *row = None;
+                0
+            }
             Self::Blocks(blocks) => {
                 blocks[place.0].remove(place.1);
-                if blocks[place.0].is_empty() {
-                    blocks.remove(place.0);
-                }
+                if blocks[place.0].is_empty() { block_bytes(&blocks.remove(place.0)) } else { 0 }
             }
         }
     }
@@ -87,31 +92,33 @@ impl SortedRows {
         };
         one.iter().chain(blocks.iter().flatten()).copied()
     }
-
-    /// Bytes held on the heap.
-    pub(super) fn heap_bytes(&self) -> usize {
-        match self {
-            Self::One(_) => 0,
-            Self::Blocks(blocks) => {
-                let rows: usize = blocks.iter().map(|b| b.capacity() * 4).sum();
-                rows + blocks.capacity() * size_of::<Vec<u32>>()
-            }
-        }
-    }
 }
 
-fn insert_into(blocks: &mut Vec<Vec<u32>>, place: Place, row: u32) {
+fn block_bytes(block: &Vec<u32>) -> usize {
+    block.capacity() * size_of::<u32>()
+}
+
+fn insert_into(blocks: &mut Vec<Vec<u32>>, place: Place, row: u32) -> usize {
+    let list = |blocks: &Vec<Vec<u32>>| blocks.capacity() * size_of::<Vec<u32>>();
+    let list_before = list(blocks);
     // A place past the end belongs to the end of the last block.
     let Place(block, at) = match blocks.last() {
         Some(last) if place.0 == blocks.len() => Place(blocks.len() - 1, last.len()),
         Some(_) => place,
-        None => return blocks.push(vec![row]),
+        None => {
+            blocks.push(vec![row]);
+            return list(blocks) - list_before + block_bytes(&blocks[0]);
+        }
     };
+    let before = block_bytes(&blocks[block]);
     blocks[block].insert(at, row);
+    let mut after = block_bytes(&blocks[block]);
     if blocks[block].len() > BLOCK_ROWS {
         let upper = blocks[block].split_off(BLOCK_ROWS / 2);
+        after += block_bytes(&upper);
         blocks.insert(block + 1, upper);
     }
+    list(blocks) - list_before + after - before
 }
 
 #[cfg(test)]
@@ -123,19 +130,23 @@ mod tests {
         let mut rows = SortedRows::new();
         let mut model = std::collections::BTreeSet::new();
         let mut number = 1_u32;
+        let mut bytes = 0;
         for step in 0..20_000 {
             number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let row = number >> 18;
             let place = rows.lower_bound(|r| r < row);
             if rows.get(place) == Some(row) {
-                rows.remove(place);
+                bytes -= rows.remove(place);
                 assert!(model.remove(&row));
-            } else if step < 10_000 || number % 3 == 0 {
-                rows.insert(place, row);
+            } else if step < 10_000 || number.is_multiple_of(3) {
+                bytes += rows.insert(place, row);
                 assert!(model.insert(row));
             }
         }
         assert!(rows.iter().eq(model.iter().copied()));
+        let SortedRows::Blocks(blocks) = &rows else { panic!("one row") };
+        let blocks_bytes: usize = blocks.iter().map(block_bytes).sum();
+        assert_eq!(bytes, blocks_bytes + blocks.capacity() * size_of::<Vec<u32>>());
         let mut place = rows.lower_bound(|_| false);
         for &row in &model {
             assert_eq!(rows.get(place), Some(row));

@@ -1,4 +1,4 @@
-//! Accumulator columns of a group table, addressed by slot.
+//! Accumulator columns of a group table, addressed by number of group.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub enum AccumulatorType {
     Exact,
 }
 
-/// One accumulator per slot.
+/// One accumulator per group.
 #[derive(Debug)]
 pub enum AccumulatorColumn {
     /// See [`AccumulatorType::I64`].
@@ -63,7 +63,7 @@ impl AccumulatorColumn {
         }
     }
 
-    /// Makes room for slots below `len`, at zero.
+    /// Makes room for groups below `len`, at zero.
     pub(super) fn resize(&mut self, len: usize) {
         match self {
             Self::I64(values) => values.resize(len, 0),
@@ -73,22 +73,22 @@ impl AccumulatorColumn {
         }
     }
 
-    pub(super) fn is_zero(&self, slot: usize) -> bool {
+    pub(super) fn is_zero(&self, group: usize) -> bool {
         match self {
-            Self::I64(values) => values[slot] == 0,
-            Self::I128(values) => values[slot] == 0,
-            Self::I256(values) => values[slot] == i256::ZERO,
-            Self::Exact(values) => values[slot].is_zero(),
+            Self::I64(values) => values[group] == 0,
+            Self::I128(values) => values[group] == 0,
+            Self::I256(values) => values[group] == i256::ZERO,
+            Self::Exact(values) => values[group].is_zero(),
         }
     }
 
-    /// Sets a slot to zero and frees what it holds on the heap.
-    pub(super) fn reset(&mut self, slot: usize) {
+    /// Sets a group to zero and frees what it holds on the heap.
+    pub(super) fn reset(&mut self, group: usize) {
         match self {
-            Self::I64(values) => values[slot] = 0,
-            Self::I128(values) => values[slot] = 0,
-            Self::I256(values) => values[slot] = i256::ZERO,
-            Self::Exact(values) => values[slot] = ExactSum::default(),
+            Self::I64(values) => values[group] = 0,
+            Self::I128(values) => values[group] = 0,
+            Self::I256(values) => values[group] = i256::ZERO,
+            Self::Exact(values) => values[group] = ExactSum::default(),
         }
     }
 
@@ -102,62 +102,62 @@ impl AccumulatorColumn {
         }
     }
 
-    /// Bytes that these slots hold besides [`Self::memory_bytes`].
-    pub(super) fn heap_bytes(&self, slots: &[u32]) -> usize {
+    /// Bytes that these groups hold besides [`Self::memory_bytes`].
+    pub(super) fn heap_bytes(&self, groups: &[u32]) -> usize {
         match self {
             Self::I64(_) | Self::I128(_) | Self::I256(_) => 0,
             Self::Exact(values) => {
-                slots.iter().map(|&slot| values[slot as usize].heap_bytes()).sum()
+                groups.iter().map(|&group| values[group as usize].heap_bytes()).sum()
             }
         }
     }
 
-    /// The accumulators of `slots` in the form that is stored.
-    pub(super) fn gather(&self, slots: &[u32]) -> ArrayRef {
-        let slots = slots.iter().map(|&slot| slot as usize);
+    /// The accumulators of `groups` in the form that is stored.
+    pub(super) fn gather(&self, groups: &[u32]) -> ArrayRef {
+        let groups = groups.iter().map(|&group| group as usize);
         match self {
             Self::I64(values) => {
-                Arc::new(Int64Array::from_iter_values(slots.map(|slot| values[slot])))
+                Arc::new(Int64Array::from_iter_values(groups.map(|group| values[group])))
             }
             Self::I128(values) => {
-                let values = Decimal128Array::from_iter_values(slots.map(|slot| values[slot]));
+                let values = Decimal128Array::from_iter_values(groups.map(|group| values[group]));
                 Arc::new(values.with_data_type(AccumulatorType::I128.stored_as()))
             }
             Self::I256(values) => {
-                let values = Decimal256Array::from_iter_values(slots.map(|slot| values[slot]));
+                let values = Decimal256Array::from_iter_values(groups.map(|group| values[group]));
                 Arc::new(values.with_data_type(AccumulatorType::I256.stored_as()))
             }
-            Self::Exact(values) => Arc::new(BinaryArray::from_iter_values(slots.map(|slot| {
+            Self::Exact(values) => Arc::new(BinaryArray::from_iter_values(groups.map(|group| {
                 let mut bytes = Vec::new();
-                values[slot].encode(&mut bytes);
+                values[group].encode(&mut bytes);
                 bytes
             }))),
         }
     }
 
-    /// Overwrites the accumulators of `slots` with what [`Self::gather`] stored.
-    pub(super) fn scatter(&mut self, stored: &ArrayRef, slots: &[u32]) -> Result<()> {
-        if stored.null_count() > 0 || stored.len() != slots.len() {
+    /// Overwrites the accumulators of `groups` with what [`Self::gather`] stored.
+    pub(super) fn scatter(&mut self, stored: &ArrayRef, groups: &[u32]) -> Result<()> {
+        if stored.null_count() > 0 || stored.len() != groups.len() {
             return Err(corrupt("an accumulator is missing"));
         }
-        let slots = slots.iter().map(|&slot| slot as usize);
+        let groups = groups.iter().map(|&group| group as usize);
         match self {
             Self::I64(values) => {
                 let stored = stored.as_primitive_opt::<Int64Type>().ok_or_else(other_type)?;
-                slots.zip(stored.values()).for_each(|(slot, &value)| values[slot] = value);
+                groups.zip(stored.values()).for_each(|(group, &value)| values[group] = value);
             }
             Self::I128(values) => {
                 let stored = stored.as_primitive_opt::<Decimal128Type>().ok_or_else(other_type)?;
-                slots.zip(stored.values()).for_each(|(slot, &value)| values[slot] = value);
+                groups.zip(stored.values()).for_each(|(group, &value)| values[group] = value);
             }
             Self::I256(values) => {
                 let stored = stored.as_primitive_opt::<Decimal256Type>().ok_or_else(other_type)?;
-                slots.zip(stored.values()).for_each(|(slot, &value)| values[slot] = value);
+                groups.zip(stored.values()).for_each(|(group, &value)| values[group] = value);
             }
             Self::Exact(values) => {
                 let stored = stored.as_binary_opt::<i32>().ok_or_else(other_type)?;
-                for (row, slot) in slots.enumerate() {
-                    values[slot] = ExactSum::decode(stored.value(row))
+                for (row, group) in groups.enumerate() {
+                    values[group] = ExactSum::decode(stored.value(row))
                         .ok_or_else(|| corrupt("a sum of floats is damaged"))?;
                 }
             }

@@ -1,14 +1,14 @@
 //! Group table: columnar accumulators by key, updated in place.
 //!
-//! A step goes: [`GroupTable::upsert`] gives every row of a delta the dense number of its group,
-//! its *slot*; typed loops add to [`GroupTable::accumulators_mut`] at those slots; then
+//! A step goes: [`GroupTable::upsert`] gives every row of a delta its group, a dense number; typed
+//! loops add to [`GroupTable::accumulators_mut`] at those numbers; then
 //! [`GroupTable::settle`] drops the groups whose accumulators are all back at zero. In between,
 //! [`GroupTable::touched`] lists each touched group once, so that the caller can read results
 //! before and after.
 //!
-//! State: one key and one accumulator per group and column, a 32-bit fingerprint and slot in a hash
-//! table, and the hash. Slots of dropped groups are used again. A dropped group that is part of
-//! the last image written keeps its slot until the next one, which says that it is gone.
+//! State: one key and one accumulator per group and column, a 32-bit fingerprint and the number in a
+//! hash table, and the hash. Numbers of dropped groups are used again. A dropped group that is part
+//! of the last image written keeps its number until the next one, which says that it is gone.
 
 mod accumulators;
 mod exact_sum;
@@ -38,16 +38,16 @@ pub struct GroupSpec {
 pub struct GroupTable {
     spec: GroupSpec,
     index: HashTable<IndexEntry>,
-    /// By slot, as are all columns.
+    /// By number of group, as are all columns.
     hashes: Vec<u64>,
     marks: Vec<u8>,
     keys: Vec<KeyColumn>,
     accumulators: Vec<AccumulatorColumn>,
-    /// Slots without a group.
+    /// Numbers without a group.
     free: Vec<u32>,
     /// Groups of the step under way, each once.
     touched: Vec<u32>,
-    /// Slots touched since the last image, each once, and groups of that image dropped since.
+    /// Numbers touched since the last image, each once, and groups of that image dropped since.
     dirty: Vec<u32>,
     buried: Vec<u32>,
     /// What accumulators of untouched groups hold on the heap.
@@ -59,10 +59,10 @@ pub struct GroupTable {
 struct IndexEntry {
     /// Bits of the hash that the table itself does not look at.
     fingerprint: u32,
-    slot: u32,
+    group: u32,
 }
 
-/// Marks of a slot.
+/// Marks of a group's number.
 mod mark {
     /// Holds a group.
     pub(super) const LIVE: u8 = 1;
@@ -132,41 +132,41 @@ impl GroupTable {
             + self.heap_bytes_of(&self.touched)
     }
 
-    fn heap_bytes_of(&self, slots: &[u32]) -> usize {
-        self.accumulators.iter().map(|column| column.heap_bytes(slots)).sum()
+    fn heap_bytes_of(&self, groups: &[u32]) -> usize {
+        self.accumulators.iter().map(|column| column.heap_bytes(groups)).sum()
     }
 
-    /// The slot of each row's group, made if there is none yet, and touched. `hashes` are
+    /// The group of each row, made if there is none yet, and touched. `hashes` are
     /// [`deltaic_batch::hash_columns`] of the key columns, one per row.
     pub fn upsert(&mut self, key: &[ArrayRef], hashes: &[u64]) -> Result<Vec<u32>> {
         if key.len() != self.keys.len() || key.iter().any(|column| column.len() != hashes.len()) {
             return Err(Error::internal("GROUP_KEY", "a group's key has other columns or rows"));
         }
-        let mut slots = Vec::with_capacity(hashes.len());
-        let (mut new_rows, mut new_slots) = (Vec::new(), Vec::new());
+        let mut groups = Vec::with_capacity(hashes.len());
+        let (mut new_rows, mut new_groups) = (Vec::new(), Vec::new());
         let touched_before = self.touched.len();
         for (row, &hash) in (0_u32..).zip(hashes) {
             let print = fingerprint(hash);
             let found = self.index.find(spread(hash), |entry| entry.fingerprint == print);
-            let slot = match found {
-                Some(entry) => entry.slot,
+            let group = match found {
+                Some(entry) => entry.group,
                 None => {
-                    let slot = self.insert(hash)?;
+                    let group = self.insert(hash)?;
                     new_rows.push(row);
-                    new_slots.push(slot);
-                    slot
+                    new_groups.push(group);
+                    group
                 }
             };
-            slots.push(slot);
+            groups.push(group);
         }
         self.make_room();
         for (column, array) in self.keys.iter_mut().zip(key) {
-            column.store(array, &new_rows, &new_slots)?;
+            column.store(array, &new_rows, &new_groups)?;
         }
-        self.resolve_collisions(key, hashes, &mut slots)?;
-        slots.iter().for_each(|&slot| self.touch(slot));
+        self.resolve_collisions(key, hashes, &mut groups)?;
+        groups.iter().for_each(|&group| self.touch(group));
         self.heap_bytes -= self.heap_bytes_of(&self.touched[touched_before..]);
-        Ok(slots)
+        Ok(groups)
     }
 
     /// Rows whose hash is another group's, though their key is not, get groups of their own.
@@ -174,11 +174,11 @@ impl GroupTable {
         &mut self,
         key: &[ArrayRef],
         hashes: &[u64],
-        slots: &mut [u32],
+        groups: &mut [u32],
     ) -> Result<()> {
         let mut differing = Vec::new();
         for (column, array) in self.keys.iter().zip(key) {
-            column.compare(array, slots, &mut differing)?;
+            column.compare(array, groups, &mut differing)?;
         }
         if differing.is_empty() {
             return Ok(());
@@ -188,15 +188,15 @@ impl GroupTable {
         for row in differing {
             let (at, hash) = (row as usize, hashes[row as usize]);
             let row_key: Vec<ArrayRef> = key.iter().map(|column| column.slice(at, 1)).collect();
-            slots[at] = match self.find_by_key(&row_key, hash)? {
-                Some(slot) => slot,
+            groups[at] = match self.find_by_key(&row_key, hash)? {
+                Some(group) => group,
                 None => {
-                    let slot = self.insert(hash)?;
+                    let group = self.insert(hash)?;
                     self.make_room();
                     for (column, array) in self.keys.iter_mut().zip(&row_key) {
-                        column.store(array, &[0], &[slot])?;
+                        column.store(array, &[0], &[group])?;
                     }
-                    slot
+                    group
                 }
             };
         }
@@ -210,38 +210,38 @@ impl GroupTable {
         for candidate in candidates {
             let mut differing = Vec::new();
             for (column, array) in self.keys.iter().zip(row_key) {
-                column.compare(array, &[candidate.slot], &mut differing)?;
+                column.compare(array, &[candidate.group], &mut differing)?;
             }
             if differing.is_empty() {
-                return Ok(Some(candidate.slot));
+                return Ok(Some(candidate.group));
             }
         }
         Ok(None)
     }
 
-    /// A slot for a new group. The columns may be too short for it until [`Self::make_room`].
+    /// A number for a new group. The columns may be too short for it until [`Self::make_room`].
     fn insert(&mut self, hash: u64) -> Result<u32> {
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.hashes[slot as usize] = hash;
-                slot
+        let group = match self.free.pop() {
+            Some(group) => {
+                self.hashes[group as usize] = hash;
+                group
             }
             None => {
-                let slot = u32::try_from(self.hashes.len())
+                let group = u32::try_from(self.hashes.len())
                     .map_err(|_| Error::data("TOO_MANY_GROUPS", "more than 2^32 groups"))?;
                 self.hashes.push(hash);
                 self.marks.push(0);
-                slot
+                group
             }
         };
-        self.marks[slot as usize] |= mark::LIVE;
-        let entry = IndexEntry { fingerprint: fingerprint(hash), slot };
+        self.marks[group as usize] |= mark::LIVE;
+        let entry = IndexEntry { fingerprint: fingerprint(hash), group };
         let hashes = &self.hashes;
-        self.index.insert_unique(spread(hash), entry, |e| spread(hashes[e.slot as usize]));
-        Ok(slot)
+        self.index.insert_unique(spread(hash), entry, |e| spread(hashes[e.group as usize]));
+        Ok(group)
     }
 
-    /// Makes the columns as long as there are slots.
+    /// Makes the columns as long as there are numbers.
     fn make_room(&mut self) {
         let len = self.hashes.len();
         self.keys.iter_mut().for_each(|column| column.resize(len));
@@ -249,14 +249,14 @@ impl GroupTable {
     }
 
     #[inline]
-    fn touch(&mut self, slot: u32) {
-        let marks = &mut self.marks[slot as usize];
+    fn touch(&mut self, group: u32) {
+        let marks = &mut self.marks[group as usize];
         if *marks & mark::TOUCHED == 0 {
             if *marks & mark::DIRTY == 0 {
-                self.dirty.push(slot);
+                self.dirty.push(group);
             }
             *marks |= mark::TOUCHED | mark::DIRTY;
-            self.touched.push(slot);
+            self.touched.push(group);
         }
     }
 
@@ -266,22 +266,22 @@ impl GroupTable {
         &self.touched
     }
 
-    /// The accumulators of all slots, in the order of the spec.
+    /// The accumulators of all groups, in the order of the spec.
     pub fn accumulators(&self) -> &[AccumulatorColumn] {
         &self.accumulators
     }
 
-    /// As [`Self::accumulators`], to be changed at touched slots only.
+    /// As [`Self::accumulators`], to be changed at touched groups only.
     pub fn accumulators_mut(&mut self) -> &mut [AccumulatorColumn] {
         &mut self.accumulators
     }
 
     /// Key columns of the given groups.
-    pub fn keys(&self, slots: &[u32]) -> Result<Vec<ArrayRef>> {
+    pub fn keys(&self, groups: &[u32]) -> Result<Vec<ArrayRef>> {
         self.keys
             .iter()
             .zip(&self.spec.key)
-            .map(|(k, data_type)| k.gather(data_type, slots))
+            .map(|(k, data_type)| k.gather(data_type, groups))
             .collect()
     }
 
@@ -289,37 +289,37 @@ impl GroupTable {
     pub fn settle(&mut self) -> Result<()> {
         let touched = std::mem::take(&mut self.touched);
         self.heap_bytes += self.heap_bytes_of(&touched);
-        for slot in touched {
-            self.marks[slot as usize] &= !mark::TOUCHED;
-            if self.accumulators.iter().all(|column| column.is_zero(slot as usize)) {
-                self.remove(slot)?;
+        for group in touched {
+            self.marks[group as usize] &= !mark::TOUCHED;
+            if self.accumulators.iter().all(|column| column.is_zero(group as usize)) {
+                self.remove(group)?;
             }
         }
         Ok(())
     }
 
-    fn remove(&mut self, slot: u32) -> Result<()> {
-        let at = slot as usize;
-        let found = self.index.find_entry(spread(self.hashes[at]), |entry| entry.slot == slot);
+    fn remove(&mut self, group: u32) -> Result<()> {
+        let at = group as usize;
+        let found = self.index.find_entry(spread(self.hashes[at]), |entry| entry.group == group);
         let Ok(entry) = found else {
             return Err(Error::internal("GROUP_LOST", "a group is not where its hash says"));
         };
         entry.remove();
-        self.heap_bytes -= self.heap_bytes_of(&[slot]);
+        self.heap_bytes -= self.heap_bytes_of(&[group]);
         self.accumulators.iter_mut().for_each(|column| column.reset(at));
         self.marks[at] &= !mark::LIVE;
         if self.marks[at] & mark::STORED == 0 {
-            self.release(slot);
+            self.release(group);
         } else {
-            self.buried.push(slot);
+            self.buried.push(group);
         }
         Ok(())
     }
 
-    /// Makes a dropped group's slot free to use.
-    fn release(&mut self, slot: u32) {
-        self.keys.iter_mut().for_each(|column| column.forget(slot as usize));
-        self.free.push(slot);
+    /// Makes a dropped group's number free to use.
+    fn release(&mut self, group: u32) {
+        self.keys.iter_mut().for_each(|column| column.forget(group as usize));
+        self.free.push(group);
     }
 }
 

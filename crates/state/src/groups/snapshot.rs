@@ -22,23 +22,23 @@ const BATCH_ROWS_MAX: usize = 1 << 16;
 impl GroupTable {
     /// See [`crate::Slot::write_full`].
     pub fn write_full(&mut self) -> Result<Vec<u8>> {
-        let is_live = |&slot: &u32| self.marks[slot as usize] & mark::LIVE != 0;
-        let slots: Vec<u32> = (0_u32..).take(self.hashes.len()).filter(is_live).collect();
-        let bytes = self.write(&[], &slots)?;
-        self.mark_stored(&slots);
+        let is_live = |&group: &u32| self.marks[group as usize] & mark::LIVE != 0;
+        let groups: Vec<u32> = (0_u32..).take(self.hashes.len()).filter(is_live).collect();
+        let bytes = self.write(&[], &groups)?;
+        self.mark_stored(&groups);
         Ok(bytes)
     }
 
     /// See [`crate::Slot::write_changes`]. Before the first image, the changes are all there is.
     pub fn write_changes(&mut self) -> Result<Vec<u8>> {
-        let is_live = |slot: &u32| self.marks[*slot as usize] & mark::LIVE != 0;
-        let slots: Vec<u32> = self.dirty.iter().copied().filter(is_live).collect();
-        if slots.is_empty() && self.buried.is_empty() {
+        let is_live = |group: &u32| self.marks[*group as usize] & mark::LIVE != 0;
+        let groups: Vec<u32> = self.dirty.iter().copied().filter(is_live).collect();
+        if groups.is_empty() && self.buried.is_empty() {
             self.mark_stored(&[]);
             return Ok(Vec::new());
         }
-        let bytes = self.write(&self.buried, &slots)?;
-        self.mark_stored(&slots);
+        let bytes = self.write(&self.buried, &groups)?;
+        self.mark_stored(&groups);
         Ok(bytes)
     }
 
@@ -49,34 +49,34 @@ impl GroupTable {
         for bytes in changes.iter().filter(|bytes| !bytes.is_empty()) {
             table.read(bytes)?;
         }
-        let is_live = |&slot: &u32| table.marks[slot as usize] & mark::LIVE != 0;
-        let slots: Vec<u32> = (0_u32..).take(table.hashes.len()).filter(is_live).collect();
-        table.mark_stored(&slots);
+        let is_live = |&group: &u32| table.marks[group as usize] & mark::LIVE != 0;
+        let groups: Vec<u32> = (0_u32..).take(table.hashes.len()).filter(is_live).collect();
+        table.mark_stored(&groups);
         Ok(table)
     }
 
     /// Everything is in an image now; these groups are new in it.
-    fn mark_stored(&mut self, slots: &[u32]) {
-        for slot in std::mem::take(&mut self.dirty) {
-            self.marks[slot as usize] &= !mark::DIRTY;
+    fn mark_stored(&mut self, groups: &[u32]) {
+        for group in std::mem::take(&mut self.dirty) {
+            self.marks[group as usize] &= !mark::DIRTY;
         }
-        for &slot in slots {
-            self.marks[slot as usize] |= mark::STORED;
+        for &group in groups {
+            self.marks[group as usize] |= mark::STORED;
         }
-        for slot in std::mem::take(&mut self.buried) {
-            self.marks[slot as usize] &= !mark::STORED;
-            self.release(slot);
+        for group in std::mem::take(&mut self.buried) {
+            self.marks[group as usize] &= !mark::STORED;
+            self.release(group);
         }
     }
 
     fn write(&self, gone: &[u32], live: &[u32]) -> Result<Vec<u8>> {
         let schema = schema(&self.spec);
         let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
-        for (slots, is_live) in [(gone, false), (live, true)] {
-            for slots in slots.chunks(BATCH_ROWS_MAX) {
-                let mut columns = self.keys(slots)?;
-                columns.extend(self.accumulators.iter().map(|column| column.gather(slots)));
-                columns.push(Arc::new(BooleanArray::from(vec![is_live; slots.len()])));
+        for (groups, is_live) in [(gone, false), (live, true)] {
+            for groups in groups.chunks(BATCH_ROWS_MAX) {
+                let mut columns = self.keys(groups)?;
+                columns.extend(self.accumulators.iter().map(|column| column.gather(groups)));
+                columns.push(Arc::new(BooleanArray::from(vec![is_live; groups.len()])));
                 writer.write(&RecordBatch::try_new(schema.clone(), columns)?)?;
             }
         }
@@ -106,21 +106,21 @@ impl GroupTable {
         if live.null_count() > 0 || (live.true_count() > 0 && live.false_count() > 0) {
             return Err(corrupt("dropped and living groups are mixed"));
         }
-        let slots = self.upsert(key, &hash_columns(key, batch.num_rows())?)?;
-        if self.touched.len() != slots.len() {
+        let groups = self.upsert(key, &hash_columns(key, batch.num_rows())?)?;
+        if self.touched.len() != groups.len() {
             return Err(corrupt("a group is there twice"));
         }
         let touched = std::mem::take(&mut self.touched);
-        touched.iter().for_each(|&slot| self.marks[slot as usize] &= !mark::TOUCHED);
+        touched.iter().for_each(|&group| self.marks[group as usize] &= !mark::TOUCHED);
         self.heap_bytes += self.heap_bytes_of(&touched);
         if live.false_count() > 0 {
-            return slots.into_iter().try_for_each(|slot| self.remove(slot));
+            return groups.into_iter().try_for_each(|group| self.remove(group));
         }
-        self.heap_bytes -= self.heap_bytes_of(&slots);
+        self.heap_bytes -= self.heap_bytes_of(&groups);
         for (column, stored) in self.accumulators.iter_mut().zip(stored) {
-            column.scatter(stored, &slots)?;
+            column.scatter(stored, &groups)?;
         }
-        self.heap_bytes += self.heap_bytes_of(&slots);
+        self.heap_bytes += self.heap_bytes_of(&groups);
         Ok(())
     }
 }

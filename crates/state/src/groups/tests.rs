@@ -44,20 +44,20 @@ fn hashes(columns: &[ArrayRef], different: u64) -> Vec<u64> {
 fn add(table: &mut GroupTable, delta: &[(Key, i64)], different_hashes: u64) {
     let keys: Vec<Key> = delta.iter().map(|(key, _)| key.clone()).collect();
     let columns = columns(&keys);
-    let slots = table.upsert(&columns, &hashes(&columns, different_hashes)).unwrap();
-    for (&slot, &(_, weight)) in slots.iter().zip(delta) {
+    let groups = table.upsert(&columns, &hashes(&columns, different_hashes)).unwrap();
+    for (&group, &(_, weight)) in groups.iter().zip(delta) {
         for column in table.accumulators_mut() {
             match column {
-                AccumulatorColumn::I64(values) => values[slot as usize] += weight,
-                AccumulatorColumn::I128(values) => values[slot as usize] -= i128::from(weight),
+                AccumulatorColumn::I64(values) => values[group as usize] += weight,
+                AccumulatorColumn::I128(values) => values[group as usize] -= i128::from(weight),
                 AccumulatorColumn::I256(values) => {
-                    let at = slot as usize;
+                    let at = group as usize;
                     values[at] = values[at].wrapping_add(i256::from_i128(weight.into()));
                 }
                 AccumulatorColumn::Exact(values) => {
                     // Some groups need more than a window on the way.
-                    let sum = &mut values[slot as usize];
-                    let detour = if slot % 2 == 0 { 1e300 } else { 0.0 };
+                    let sum = &mut values[group as usize];
+                    let detour = if group % 2 == 0 { 1e300 } else { 0.0 };
                     [0.1, detour, -detour].into_iter().for_each(|x| sum.add(x, weight));
                 }
             }
@@ -69,9 +69,9 @@ fn add(table: &mut GroupTable, delta: &[(Key, i64)], different_hashes: u64) {
 
 /// The groups, read through the public API.
 fn content(table: &GroupTable) -> BTreeMap<Key, i64> {
-    let live = |&slot: &u32| table.marks[slot as usize] & mark::LIVE != 0;
-    let slots: Vec<u32> = (0_u32..).take(table.hashes.len()).filter(live).collect();
-    let keys = table.keys(&slots).unwrap();
+    let live = |&group: &u32| table.marks[group as usize] & mark::LIVE != 0;
+    let groups: Vec<u32> = (0_u32..).take(table.hashes.len()).filter(live).collect();
+    let keys = table.keys(&groups).unwrap();
     let (first, second) = (keys[0].as_primitive::<Int64Type>(), keys[1].as_string::<i32>());
     let [
         AccumulatorColumn::I64(counts),
@@ -82,11 +82,11 @@ fn content(table: &GroupTable) -> BTreeMap<Key, i64> {
     else {
         panic!("the spec's accumulators")
     };
-    let content: BTreeMap<Key, i64> = slots
+    let content: BTreeMap<Key, i64> = groups
         .iter()
         .enumerate()
-        .map(|(row, &slot)| {
-            let at = slot as usize;
+        .map(|(row, &group)| {
+            let at = group as usize;
             assert_eq!(negated[at], -i128::from(counts[at]));
             assert_eq!(same[at], i256::from_i128(counts[at].into()));
             assert_eq!(sums[at].value(), (counts[at] as f64 * 0.1 * 2.0) / 2.0);
@@ -96,7 +96,7 @@ fn content(table: &GroupTable) -> BTreeMap<Key, i64> {
         })
         .collect();
     assert_eq!(content.len(), table.len());
-    assert_eq!(table.heap_bytes, table.heap_bytes_of(&slots));
+    assert_eq!(table.heap_bytes, table.heap_bytes_of(&groups));
     content
 }
 
@@ -254,9 +254,9 @@ fn keys_of_every_type_come_back() {
         let mut table = GroupTable::try_new(&spec).unwrap();
         let column = std::slice::from_ref(&array);
         let hashes = hash_columns(column, 3).unwrap();
-        let slots = table.upsert(column, &hashes).unwrap();
-        assert_eq!(slots, [0, 1, 2], "{data_type}");
-        assert_eq!(&table.keys(&slots).unwrap()[0], &array, "{data_type}");
+        let groups = table.upsert(column, &hashes).unwrap();
+        assert_eq!(groups, [0, 1, 2], "{data_type}");
+        assert_eq!(&table.keys(&groups).unwrap()[0], &array, "{data_type}");
         // The same keys again, from a sliced array.
         let tail = [array.slice(1, 2)];
         assert_eq!(table.upsert(&tail, &hashes[1..]).unwrap(), [1, 2], "{data_type}");
@@ -270,7 +270,7 @@ fn keys_of_every_type_come_back() {
 fn no_key_is_one_group() {
     let spec = GroupSpec { key: vec![], accumulators: vec![AccumulatorType::I64] };
     let mut table = GroupTable::try_new(&spec).unwrap();
-    let slots = table.upsert(&[], &hash_columns(&[], 3).unwrap()).unwrap();
-    assert_eq!(slots, [0, 0, 0]);
+    let groups = table.upsert(&[], &hash_columns(&[], 3).unwrap()).unwrap();
+    assert_eq!(groups, [0, 0, 0]);
     assert_eq!(table.len(), 1);
 }

@@ -41,7 +41,7 @@ macro_rules! with_bytes {
     }};
 }
 
-/// Byte strings by slot.
+/// Byte strings by group.
 #[derive(Debug, Default)]
 pub(in crate::groups) struct BytesColumn {
     entries: Vec<Entry>,
@@ -86,9 +86,9 @@ impl BytesColumn {
         self.entries.resize(len, Entry::default());
     }
 
-    /// The value of a slot; `None` is NULL.
-    pub(super) fn get(&self, slot: usize) -> Option<&[u8]> {
-        let entry = &self.entries[slot];
+    /// The value of a group; `None` is NULL.
+    pub(super) fn get(&self, group: usize) -> Option<&[u8]> {
+        let entry = &self.entries[group];
         match entry.length {
             NULL_LENGTH => None,
             length if entry.is_long() => {
@@ -98,10 +98,10 @@ impl BytesColumn {
         }
     }
 
-    /// Overwrites the value of a slot.
-    pub(super) fn set(&mut self, slot: usize, value: Option<&[u8]>) -> Result<()> {
-        self.forget(slot);
-        self.entries[slot] = match value {
+    /// Overwrites the value of a group.
+    pub(super) fn set(&mut self, group: usize, value: Option<&[u8]>) -> Result<()> {
+        self.forget(group);
+        self.entries[group] = match value {
             None => Entry::NULL,
             Some(bytes) if bytes.len() <= INLINE_BYTES_MAX => Entry::short(bytes),
             Some(bytes) => {
@@ -117,23 +117,23 @@ impl BytesColumn {
         Ok(())
     }
 
-    /// True if the slot holds `value`.
+    /// True if the group holds `value`.
     #[inline]
-    pub(super) fn equals(&self, slot: usize, value: Option<&[u8]>) -> bool {
-        let entry = &self.entries[slot];
+    pub(super) fn equals(&self, group: usize, value: Option<&[u8]>) -> bool {
+        let entry = &self.entries[group];
         match value {
             None => *entry == Entry::NULL,
             Some(bytes) if entry.length as usize != bytes.len() => false,
-            Some(bytes) if entry.is_long() => self.get(slot) == Some(bytes),
+            Some(bytes) if entry.is_long() => self.get(group) == Some(bytes),
             Some(bytes) => entry.data[..bytes.len()] == *bytes,
         }
     }
 
-    pub(super) fn forget(&mut self, slot: usize) {
-        if self.entries[slot].is_long() {
-            self.garbage_bytes += self.entries[slot].length as usize;
+    pub(super) fn forget(&mut self, group: usize) {
+        if self.entries[group].is_long() {
+            self.garbage_bytes += self.entries[group].length as usize;
         }
-        self.entries[slot] = Entry::default();
+        self.entries[group] = Entry::default();
     }
 
     /// Copies the strings in use together when most of the arena is not.
@@ -151,22 +151,22 @@ impl BytesColumn {
         (self.arena, self.garbage_bytes) = (arena, 0);
     }
 
-    pub(super) fn store(&mut self, array: &ArrayRef, rows: &[u32], slots: &[u32]) -> Result<()> {
+    pub(super) fn store(&mut self, array: &ArrayRef, rows: &[u32], groups: &[u32]) -> Result<()> {
         with_bytes!(array, value_of => {
-            let mut pairs = rows.iter().zip(slots);
-            pairs.try_for_each(|(&row, &slot)| self.set(slot as usize, value_of(row as usize)))
+            let mut pairs = rows.iter().zip(groups);
+            pairs.try_for_each(|(&row, &group)| self.set(group as usize, value_of(row as usize)))
         })
     }
 
     pub(super) fn compare(
         &self,
         array: &ArrayRef,
-        slots: &[u32],
+        groups: &[u32],
         differing: &mut Vec<u32>,
     ) -> Result<()> {
         with_bytes!(array, value_of => {
-            for (row, &slot) in (0_u32..).zip(slots) {
-                if !self.equals(slot as usize, value_of(row as usize)) {
+            for (row, &group) in (0_u32..).zip(groups) {
+                if !self.equals(group as usize, value_of(row as usize)) {
                     differing.push(row);
                 }
             }
@@ -174,8 +174,8 @@ impl BytesColumn {
         })
     }
 
-    pub(super) fn gather(&self, data_type: &DataType, slots: &[u32]) -> Result<ArrayRef> {
-        let values = || slots.iter().map(|&slot| self.get(slot as usize));
+    pub(super) fn gather(&self, data_type: &DataType, groups: &[u32]) -> Result<ArrayRef> {
+        let values = || groups.iter().map(|&group| self.get(group as usize));
         let flags = || NullBuffer::from_iter(values().map(|value| value.is_some()));
         let nulls = Some(flags()).filter(|nulls| nulls.null_count() > 0);
         let lengths = || values().map(|value| value.map_or(0, <[u8]>::len));

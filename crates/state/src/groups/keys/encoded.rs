@@ -7,7 +7,7 @@ use deltaic_batch::{Error, Result};
 
 use super::bytes::BytesColumn;
 
-/// Row-encoded values by slot; a NULL is encoded too.
+/// Row-encoded values by group; a NULL is encoded too.
 #[derive(Debug)]
 pub(in crate::groups) struct EncodedColumn {
     converter: RowConverter,
@@ -27,37 +27,37 @@ impl EncodedColumn {
         self.bytes.resize(len);
     }
 
-    pub(super) fn store(&mut self, array: &ArrayRef, rows: &[u32], slots: &[u32]) -> Result<()> {
+    pub(super) fn store(&mut self, array: &ArrayRef, rows: &[u32], groups: &[u32]) -> Result<()> {
         let encoded = self.converter.convert_columns(std::slice::from_ref(array))?;
-        let mut pairs = rows.iter().zip(slots);
-        pairs.try_for_each(|(&row, &slot)| {
-            self.bytes.set(slot as usize, Some(encoded.row(row as usize).data()))
+        let mut pairs = rows.iter().zip(groups);
+        pairs.try_for_each(|(&row, &group)| {
+            self.bytes.set(group as usize, Some(encoded.row(row as usize).data()))
         })
     }
 
     pub(super) fn compare(
         &self,
         array: &ArrayRef,
-        slots: &[u32],
+        groups: &[u32],
         differing: &mut Vec<u32>,
     ) -> Result<()> {
         let encoded = self.converter.convert_columns(std::slice::from_ref(array))?;
-        for ((row, &slot), value) in (0_u32..).zip(slots).zip(&encoded) {
-            if !self.bytes.equals(slot as usize, Some(value.data())) {
+        for ((row, &group), value) in (0_u32..).zip(groups).zip(&encoded) {
+            if !self.bytes.equals(group as usize, Some(value.data())) {
                 differing.push(row);
             }
         }
         Ok(())
     }
 
-    pub(super) fn forget(&mut self, slot: usize) {
-        self.bytes.forget(slot);
+    pub(super) fn forget(&mut self, group: usize) {
+        self.bytes.forget(group);
     }
 
-    pub(super) fn gather(&self, data_type: &DataType, slots: &[u32]) -> Result<ArrayRef> {
+    pub(super) fn gather(&self, data_type: &DataType, groups: &[u32]) -> Result<ArrayRef> {
         let parser = self.converter.parser();
         let rows =
-            slots.iter().map(|&slot| parser.parse(self.bytes.get(slot as usize).unwrap_or(&[])));
+            groups.iter().map(|&group| parser.parse(self.bytes.get(group as usize).unwrap_or(&[])));
         let mut columns = self.converter.convert_rows(rows)?;
         let Some(column) = columns.pop() else {
             return Err(Error::internal("GROUP_KEY_TYPE", "a row-encoded key has no column"));

@@ -5,7 +5,7 @@ use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
 use deltaic_batch::Result;
 
-/// Values by slot, and which of them are NULL once any was.
+/// Values by group, and which of them are NULL once any was.
 #[derive(Debug, Default)]
 pub(in crate::groups) struct FixedColumn<T> {
     values: Vec<T>,
@@ -21,17 +21,17 @@ impl<T: ArrowNativeType> FixedColumn<T> {
         }
     }
 
-    pub(super) fn store(&mut self, array: &ArrayRef, rows: &[u32], slots: &[u32]) -> Result<()> {
+    pub(super) fn store(&mut self, array: &ArrayRef, rows: &[u32], groups: &[u32]) -> Result<()> {
         let bits = Bits::<T>::of(array)?;
         let values = bits.values();
-        for (&row, &slot) in rows.iter().zip(slots) {
-            self.values[slot as usize] = values[row as usize];
+        for (&row, &group) in rows.iter().zip(groups) {
+            self.values[group as usize] = values[row as usize];
         }
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
         if nulls.is_some() || !self.is_null.is_empty() {
             self.is_null.resize(self.values.len(), false);
-            for (&row, &slot) in rows.iter().zip(slots) {
-                self.is_null[slot as usize] = nulls.is_some_and(|n| n.is_null(row as usize));
+            for (&row, &group) in rows.iter().zip(groups) {
+                self.is_null[group as usize] = nulls.is_some_and(|n| n.is_null(row as usize));
             }
         }
         Ok(())
@@ -40,40 +40,41 @@ impl<T: ArrowNativeType> FixedColumn<T> {
     pub(super) fn compare(
         &self,
         array: &ArrayRef,
-        slots: &[u32],
+        groups: &[u32],
         differing: &mut Vec<u32>,
     ) -> Result<()> {
         let bits = Bits::<T>::of(array)?;
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
-        let rows = (0_u32..).zip(slots).zip(bits.values());
+        let rows = (0_u32..).zip(groups).zip(bits.values());
         if nulls.is_none() && self.is_null.is_empty() {
-            let different = rows.filter(|&((_, &slot), &v)| self.values[slot as usize] != v);
+            let different = rows.filter(|&((_, &group), &v)| self.values[group as usize] != v);
             differing.extend(different.map(|((row, _), _)| row));
             return Ok(());
         }
-        for ((row, &slot), &value) in rows {
-            let slot = slot as usize;
-            let ours = self.is_null.get(slot).copied().unwrap_or(false);
+        for ((row, &group), &value) in rows {
+            let group = group as usize;
+            let ours = self.is_null.get(group).copied().unwrap_or(false);
             let theirs = nulls.is_some_and(|nulls| nulls.is_null(row as usize));
-            if ours != theirs || (!ours && self.values[slot] != value) {
+            if ours != theirs || (!ours && self.values[group] != value) {
                 differing.push(row);
             }
         }
         Ok(())
     }
 
-    pub(super) fn gather(&self, data_type: &DataType, slots: &[u32]) -> Result<ArrayRef> {
-        let nulls = (!self.is_null.is_empty())
-            .then(|| NullBuffer::from_iter(slots.iter().map(|&slot| !self.is_null[slot as usize])));
+    pub(super) fn gather(&self, data_type: &DataType, groups: &[u32]) -> Result<ArrayRef> {
+        let nulls = (!self.is_null.is_empty()).then(|| {
+            NullBuffer::from_iter(groups.iter().map(|&group| !self.is_null[group as usize]))
+        });
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
-        let values = slots.iter().map(|&slot| self.values[slot as usize]);
+        let values = groups.iter().map(|&group| self.values[group as usize]);
         if *data_type == DataType::Boolean {
             let values = values.map(|value| value != T::default()).collect();
             return Ok(std::sync::Arc::new(BooleanArray::new(values, nulls)));
         }
         let buffer = Buffer::from_vec(values.collect::<Vec<T>>());
         let data = arrow::array::ArrayData::builder(data_type.clone())
-            .len(slots.len())
+            .len(groups.len())
             .add_buffer(buffer)
             .nulls(nulls);
         Ok(make_array(data.build()?))

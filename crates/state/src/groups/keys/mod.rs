@@ -1,4 +1,4 @@
-//! Key columns of a group table, addressed by slot.
+//! Key columns of a group table, addressed by number of group.
 //!
 //! Types of a fixed width are kept as typed columns, strings and binaries as bytes with short ones
 //! in place, everything else (nested types, dictionaries, intervals) as row-encoded bytes.
@@ -82,41 +82,41 @@ impl KeyColumn {
         })
     }
 
-    /// Makes room for slots below `len`.
+    /// Makes room for groups below `len`.
     pub(super) fn resize(&mut self, len: usize) {
         each_column!(self, column => column.resize(len), ());
     }
 
-    /// Puts the key of row `rows[i]` into slot `slots[i]`.
-    pub(super) fn store(&mut self, array: &ArrayRef, rows: &[u32], slots: &[u32]) -> Result<()> {
-        each_column!(self, column => column.store(array, rows, slots), Ok(()))
+    /// Puts the key of row `rows[i]` into group `groups[i]`.
+    pub(super) fn store(&mut self, array: &ArrayRef, rows: &[u32], groups: &[u32]) -> Result<()> {
+        each_column!(self, column => column.store(array, rows, groups), Ok(()))
     }
 
-    /// Appends to `differing` the rows `i` whose value is not that of slot `slots[i]`.
+    /// Appends to `differing` the rows `i` whose value is not that of group `groups[i]`.
     pub(super) fn compare(
         &self,
         array: &ArrayRef,
-        slots: &[u32],
+        groups: &[u32],
         differing: &mut Vec<u32>,
     ) -> Result<()> {
-        each_column!(self, column => column.compare(array, slots, differing), Ok(()))
+        each_column!(self, column => column.compare(array, groups, differing), Ok(()))
     }
 
-    /// Lets go of what a slot holds on the heap.
-    pub(super) fn forget(&mut self, slot: usize) {
+    /// Lets go of what a group holds on the heap.
+    pub(super) fn forget(&mut self, group: usize) {
         match self {
-            Self::Bytes(column) => column.forget(slot),
-            Self::Encoded(column) => column.forget(slot),
+            Self::Bytes(column) => column.forget(group),
+            Self::Encoded(column) => column.forget(group),
             _ => {}
         }
     }
 
-    /// The values of `slots` as an array of `data_type`.
-    pub(super) fn gather(&self, data_type: &DataType, slots: &[u32]) -> Result<ArrayRef> {
+    /// The values of `groups` as an array of `data_type`.
+    pub(super) fn gather(&self, data_type: &DataType, groups: &[u32]) -> Result<ArrayRef> {
         each_column!(
             self,
-            column => column.gather(data_type, slots),
-            Ok(arrow::array::new_null_array(&DataType::Null, slots.len()))
+            column => column.gather(data_type, groups),
+            Ok(arrow::array::new_null_array(&DataType::Null, groups.len()))
         )
     }
 

@@ -1,0 +1,333 @@
+//! AUTO CDC flows: new change events go through the SCD merge, whose state is stored with the
+//! target; its output is exactly the change of the target.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use deltaic_batch::{Error, Result, ZBatch};
+use deltaic_exec::{Circuit, CircuitBuilder, CircuitOptions};
+use deltaic_ops::{Operator, ScdMerge};
+
+use super::append::{count, must_truncate, new_rows};
+use super::cdc_events::{EventSpec, drift};
+use super::commit::{CommitPlan, FlowCommit, StateCommit, commit};
+use super::context::{Context, in_flow};
+use super::dataset::{FlowOutcome, Refreshed};
+use super::inputs::scan;
+use super::stored::StoredDataset;
+use crate::expectations::{Rules, add_counts};
+use crate::progress::{FlowProgress, InputProgress};
+use crate::state_store::{NoState, StateStore};
+use crate::{CdcPlan, DatasetNode, FlowKind, FlowNode};
+
+/// Events of all flows of one update.
+#[derive(Debug, Default)]
+struct Gathered {
+    events: Vec<RecordBatch>,
+    commits: Vec<FlowCommit>,
+}
+
+fn cdc_plan(flow: &FlowNode) -> Result<&CdcPlan> {
+    match &flow.kind {
+        FlowKind::AutoCdc(plan) => Ok(plan),
+        _ => Err(Error::user(
+            "AUTOCDC_MIXED_FLOWS",
+            "a target of AUTO CDC takes AUTO CDC flows only",
+        )
+        .object(&flow.name)
+        .at(flow.location.clone())),
+    }
+}
+
+/// Runs the AUTO CDC flows of a target and commits the target's change.
+pub(crate) fn refresh(
+    cx: &Context<'_>,
+    node: &DatasetNode,
+    stored: &StoredDataset,
+    flows: &[&FlowNode],
+    reset: bool,
+) -> Result<Refreshed> {
+    let plans = flows.iter().map(|f| cdc_plan(f)).collect::<Result<Vec<_>>>()?;
+    let truncates = plans.iter().any(|p| p.truncate_when.is_some());
+    let spec = EventSpec::new(flows[0], plans[0], truncates)?;
+    let mut outcomes: Vec<FlowOutcome> = flows.iter().map(|f| FlowOutcome::new(f)).collect();
+    let mut gathered = Gathered::default();
+    for ((flow, plan), outcome) in flows.iter().zip(&plans).zip(&mut outcomes) {
+        let start = if reset { Ok(FlowProgress::default()) } else { cx.progress(flow, stored) };
+        let done = start.and_then(|before| {
+            if let Some(identity) = &before.cdc
+                && let Some(error) = drift(identity, &spec.identity)
+            {
+                return Err(error.object(&node.name));
+            }
+            if flow.once && before.epoch > 0 {
+                return Ok(());
+            }
+            gather(cx, node, flow, plan, &spec, before, outcome, &mut gathered)
+        });
+        if let Err(error) = done {
+            outcome.fail(in_flow(flow, error));
+        }
+    }
+    let failed = outcomes.iter().any(FlowOutcome::failed);
+    let nothing = gathered.commits.is_empty() && !reset && stored.handle.is_some();
+    if nothing || (gathered.commits.is_empty() && failed) {
+        return Ok(Refreshed { outcomes, stored: None });
+    }
+    merge(cx, node, stored, flows, &spec, reset, gathered, outcomes)
+}
+
+/// New events of one flow, judged and validated.
+#[expect(clippy::too_many_arguments, reason = "one flow's surroundings, passed through once")]
+fn gather(
+    cx: &Context<'_>,
+    node: &DatasetNode,
+    flow: &FlowNode,
+    plan: &CdcPlan,
+    spec: &EventSpec,
+    before: FlowProgress,
+    outcome: &mut FlowOutcome,
+    gathered: &mut Gathered,
+) -> Result<()> {
+    let (rows, warnings) = new_rows(cx, flow, before)?;
+    outcome.warnings.extend(warnings);
+    let Some(rows) = rows else { return Ok(()) };
+    outcome.rows_in = count(&rows.batches);
+    let rules = Rules::bind(node.expectations.iter().map(|(e, _)| e), cx.session, &flow.schema)?;
+    let mut totals = vec![(0, 0); rules.names().count()];
+    let (mut samples, mut events) = (Vec::new(), Vec::new());
+    for batch in rows.batches {
+        let judged = rules.judge(ZBatch::inserts(batch))?;
+        add_counts(&mut totals, &judged.counts);
+        samples.extend(judged.samples);
+        events.push(spec.events(plan, judged.kept.rows())?);
+    }
+    outcome.expectations = rules.report(&totals);
+    if let Some(error) = rules.failure(&totals, &samples) {
+        return Err(error);
+    }
+    spec.validate(&events)?;
+    outcome.changed = true;
+    outcome.technique = "ROW_BASED";
+    gathered.events.extend(events);
+    let mut after = rows.after;
+    after.cdc = Some(spec.identity.clone());
+    gathered.commits.push(FlowCommit { flow: flow.name.clone(), before: rows.before, after });
+    Ok(())
+}
+
+/// A merge circuit with empty state, and the operator to ask about conflicts.
+fn circuit(spec: &EventSpec, shards: usize) -> Result<(Circuit, Arc<ScdMerge>)> {
+    let mut builder = CircuitBuilder::new();
+    let events = builder.source("events", spec.scd.input.clone())?;
+    let merge = Arc::new(ScdMerge::try_new(spec.scd.clone())?);
+    let target = builder.add(merge.clone() as Arc<dyn Operator>, &[events])?;
+    builder.output("target", target)?;
+    let options = CircuitOptions { shards, ..CircuitOptions::default() };
+    Ok((builder.build(options)?, merge))
+}
+
+#[expect(clippy::too_many_arguments, reason = "one dataset's surroundings, passed through once")]
+fn merge(
+    cx: &Context<'_>,
+    node: &DatasetNode,
+    stored: &StoredDataset,
+    flows: &[&FlowNode],
+    spec: &EventSpec,
+    reset: bool,
+    mut gathered: Gathered,
+    mut outcomes: Vec<FlowOutcome>,
+) -> Result<Refreshed> {
+    let fingerprint = spec.fingerprint();
+    let opened = open_state(cx, node, stored, spec, &fingerprint, reset)?;
+    let mut warnings = Vec::new();
+    let (mut circuit, operator, chain, rebuilt) = match opened {
+        Opened::Ready(ready) => (ready.circuit, ready.operator, ready.chain, false),
+        Opened::Rebuild(why) => {
+            warnings.extend(why.map(|w| {
+                format!(
+                    "operator state of '{}' {w}; it is rebuilt from the flow's source",
+                    node.name
+                )
+            }));
+            let (circuit, operator) = self::circuit(spec, cx.shards)?;
+            let consumed = consumed_events(cx, node, stored, flows, spec, &gathered)?;
+            gathered.events.splice(0..0, consumed);
+            (circuit, operator, None, true)
+        }
+    };
+    let inputs = gathered.events.into_iter().map(|e| ("events".to_string(), ZBatch::inserts(e)));
+    let mut output = circuit.step(inputs.collect())?;
+    let mut delta = output
+        .remove("target")
+        .ok_or_else(|| Error::internal("CIRCUIT_OUTPUT", "the merge has no output"))?;
+    let truncate = must_truncate(node, stored, reset)?;
+    if rebuilt && !truncate {
+        delta = against_table(stored, delta)?;
+    }
+    warnings.extend(conflict_warning(node, &operator));
+    let plan = CommitPlan {
+        schema: node.schema.clone(),
+        truncate,
+        deltas: vec![delta],
+        flows: gathered.commits,
+        state: Some(StateCommit { circuit, fingerprint, chain }),
+        operation: "MERGE",
+        technique: "ROW_BASED",
+    };
+    let committed = commit(cx, node, stored, plan)?;
+    if let Some(first) = outcomes.iter_mut().find(|o| o.changed) {
+        first.rows_inserted = committed.rows_inserted;
+        first.rows_deleted = committed.rows_deleted;
+        first.warnings.extend(warnings);
+    }
+    for outcome in outcomes.iter_mut().filter(|o| o.changed) {
+        outcome.version = Some(committed.version);
+    }
+    Ok(Refreshed { outcomes, stored: Some(committed.stored) })
+}
+
+/// A merge circuit with its state.
+struct Ready {
+    circuit: Circuit,
+    operator: Arc<ScdMerge>,
+    /// Sizes of the stored full image and changes.
+    chain: Option<(usize, usize)>,
+}
+
+/// Where the merge's state comes from.
+enum Opened {
+    Ready(Box<Ready>),
+    /// From all events; with the reason when that is worth a warning.
+    Rebuild(Option<String>),
+}
+
+fn open_state(
+    cx: &Context<'_>,
+    node: &DatasetNode,
+    stored: &StoredDataset,
+    spec: &EventSpec,
+    fingerprint: &str,
+    reset: bool,
+) -> Result<Opened> {
+    let epoch = stored.epoch("");
+    if reset || epoch == 0 {
+        let (circuit, operator) = circuit(spec, cx.shards)?;
+        return Ok(Opened::Ready(Box::new(Ready { circuit, operator, chain: None })));
+    }
+    let found = match StateStore::new(cx.storage, &node.key).load(epoch, fingerprint)? {
+        Ok(found) => found,
+        Err(NoState::None) => return Ok(Opened::Rebuild(None)),
+        Err(NoState::Damaged(why)) => {
+            return Ok(Opened::Rebuild(Some(format!("is damaged ({why})"))));
+        }
+    };
+    let (mut circuit, operator) = circuit(spec, found.full.shards)?;
+    match circuit.restore(&found.full, &found.changes) {
+        Ok(()) => {
+            let chain = Some((found.full_bytes, found.changes_bytes));
+            Ok(Opened::Ready(Box::new(Ready { circuit, operator, chain })))
+        }
+        Err(error) => Ok(Opened::Rebuild(Some(format!("cannot be read ({})", error.message())))),
+    }
+}
+
+/// All events of earlier updates, read again from the flows' sources.
+fn consumed_events(
+    cx: &Context<'_>,
+    node: &DatasetNode,
+    stored: &StoredDataset,
+    flows: &[&FlowNode],
+    spec: &EventSpec,
+    gathered: &Gathered,
+) -> Result<Vec<RecordBatch>> {
+    let mut out = Vec::new();
+    for flow in flows {
+        let before = match gathered.commits.iter().find(|c| c.flow == flow.name) {
+            Some(commit) => commit.before.clone(),
+            None => cx.progress(flow, stored)?,
+        };
+        if before.epoch == 0 {
+            continue;
+        }
+        let plan = cdc_plan(flow)?;
+        let rows = consumed_rows(cx, flow, &before)?;
+        let rules =
+            Rules::bind(node.expectations.iter().map(|(e, _)| e), cx.session, &flow.schema)?;
+        for batch in rows {
+            let judged = rules.judge(ZBatch::inserts(batch))?;
+            out.push(spec.events(plan, judged.kept.rows())?);
+        }
+    }
+    Ok(out)
+}
+
+/// The flow's query over exactly what its progress says was consumed.
+fn consumed_rows(
+    cx: &Context<'_>,
+    flow: &FlowNode,
+    progress: &FlowProgress,
+) -> Result<Vec<RecordBatch>> {
+    let keys = super::inputs::input_keys(cx, flow);
+    let mut tables = std::collections::BTreeMap::new();
+    for (input, key) in flow.inputs.iter().zip(&keys) {
+        let batches = match (&input.source, progress.inputs.get(key)) {
+            (_, None) if input.streaming => Vec::new(),
+            (crate::InputSource::Dataset(d), Some(InputProgress::Table(version)))
+                if input.streaming =>
+            {
+                let key = crate::paths::table(&cx.graph.datasets[*d].key);
+                match deltaic_table::Table::open_at(cx.storage, &key, *version)? {
+                    Some(table) => scan(&table, &input.schema)?,
+                    None => return Err(lost(&flow.name, "a version of its source is gone")),
+                }
+            }
+            (crate::InputSource::Files(call), Some(InputProgress::Files { files, .. }))
+                if input.streaming =>
+            {
+                let resolved = cx.files.resolve(call)?;
+                let there = |path: &String| resolved.listing.iter().any(|f| &f.path == path);
+                if let Some(gone) = files.keys().find(|path| !there(path)) {
+                    return Err(lost(&flow.name, &format!("the file {gone} is gone")));
+                }
+                let list: Vec<_> = files.values().cloned().collect();
+                super::inputs::read_files(cx, &resolved, &list, input)?
+            }
+            _ => super::inputs::read_all(cx, input)?.batches,
+        };
+        tables.insert(input.name.clone(), batches);
+    }
+    let (_, batches) = cx.session.run_batch(&flow.query, &cx.sources(flow), tables)?;
+    Ok(batches)
+}
+
+fn lost(flow: &str, why: &str) -> Error {
+    Error::storage(
+        "STATE_LOST",
+        format!("the operator state cannot be used and cannot be rebuilt: {why}"),
+    )
+    .object(flow)
+    .hint("restore the storage folder or the source; --full-refresh starts from what is there")
+}
+
+/// The change from the table's rows to a target that was computed from nothing.
+fn against_table(stored: &StoredDataset, target: ZBatch) -> Result<ZBatch> {
+    let Some(handle) = &stored.handle else { return Ok(target) };
+    let schema = target.schema();
+    let mut parts = vec![target];
+    for batch in scan(handle.table()?, &schema)? {
+        parts.push(ZBatch::deletes(batch));
+    }
+    ZBatch::concat(&schema, &parts)?.consolidate()
+}
+
+fn conflict_warning(node: &DatasetNode, operator: &ScdMerge) -> Option<String> {
+    let conflicts = operator.take_conflicts();
+    (conflicts.count > 0).then(|| {
+        format!(
+            "'{}': {} pairs of events have equal key and sequence but different values; the \
+             greater row wins",
+            node.name, conflicts.count
+        )
+    })
+}

@@ -1,0 +1,254 @@
+//! Change events of an AUTO CDC flow: the columns that the merge needs, validated.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int8Array, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use deltaic_batch::{Error, Result};
+use deltaic_ops::{KIND_DELETE, KIND_TRUNCATE, KIND_UPSERT, ScdSpec, ScdType};
+use deltaic_plan::TypedExpression;
+use serde_json::{Value, json};
+
+use crate::conform::position;
+use crate::expectations::row_text;
+use crate::{CdcPlan, FlowNode};
+
+/// How many invalid rows an error shows.
+const SAMPLES_MAX: usize = 3;
+
+/// How events of all flows into a target look, and how they are merged.
+#[derive(Debug, Clone)]
+pub(crate) struct EventSpec {
+    pub(crate) scd: ScdSpec,
+    /// Columns of the target that come from the source, in order.
+    columns: SchemaRef,
+    /// Part of the target's identity that must not drift.
+    pub(crate) identity: Value,
+}
+
+impl EventSpec {
+    /// From the first flow into the target; the others agree with it (the graph checks that).
+    pub(crate) fn new(flow: &FlowNode, plan: &CdcPlan, truncates: bool) -> Result<Self> {
+        let source = &flow.schema;
+        let place = |column: &usize| {
+            plan.columns.iter().position(|c| c == column).ok_or_else(|| {
+                Error::user(
+                    "SCD_COLUMN_NOT_SELECTED",
+                    "a key or tracked column is not in the target",
+                )
+                .object(source.field(*column).name())
+                .hint("add it to COLUMNS, or take it out of EXCEPT")
+            })
+        };
+        let places = |list: &[usize]| list.iter().map(place).collect::<Result<Vec<usize>>>();
+        let sequence = plan.sequence.as_ref().ok_or_else(|| {
+            Error::user("SCD_SEQUENCE_MISSING", "AUTO CDC needs SEQUENCE BY").object(&flow.name)
+        })?;
+        let columns: Vec<Field> =
+            plan.columns.iter().map(|&c| source.field(c).clone().with_nullable(true)).collect();
+        let mut fields = columns.clone();
+        let (sequence_at, kind_at) = (fields.len(), fields.len() + 1);
+        let sequence_type = sequence.field.data_type().clone();
+        fields.push(Field::new("__sequence", sequence_type.clone(), true));
+        fields.push(Field::new("__kind", DataType::Int8, true));
+        let scd_type = match plan.scd_type {
+            deltaic_sql::ScdType::Type1 => ScdType::Type1,
+            deltaic_sql::ScdType::Type2 => ScdType::Type2,
+        };
+        let name = |c: &usize| source.field(*c).name().to_lowercase();
+        let key = |c: &usize| format!("{} {}", name(c), source.field(*c).data_type());
+        let identity = json!({
+            "keys": plan.keys.iter().map(key).collect::<Vec<_>>(),
+            "sequence": sequence_type.to_string(),
+            "scd_type": if scd_type == ScdType::Type1 { 1 } else { 2 },
+            "tracked": plan.tracked.iter().map(name).collect::<Vec<_>>(),
+            "columns": plan.columns.iter().map(name).collect::<Vec<_>>(),
+        });
+        Ok(Self {
+            scd: ScdSpec {
+                input: Arc::new(Schema::new(fields)),
+                keys: places(&plan.keys)?,
+                sequence: sequence_at,
+                kind: kind_at,
+                columns: (0..sequence_at).collect(),
+                tracked: places(&plan.tracked)?,
+                ignore_null: places(&plan.ignore_null)?,
+                scd_type,
+                truncates,
+            },
+            columns: Arc::new(Schema::new(columns)),
+            identity,
+        })
+    }
+
+    /// Identity of the merge: stored state fits only the same.
+    pub(crate) fn fingerprint(&self) -> String {
+        let s = &self.scd;
+        let columns: Vec<String> = s
+            .input
+            .fields()
+            .iter()
+            .map(|f| format!("{} {}", f.name().to_lowercase(), f.data_type()))
+            .collect();
+        format!(
+            "cdc1|{}|{:?}|{:?}|{:?}|{:?}|{}",
+            columns.join(","),
+            s.keys,
+            s.tracked,
+            s.ignore_null,
+            s.scd_type,
+            s.truncates
+        )
+    }
+
+    /// Events of a batch of source rows.
+    pub(crate) fn events(&self, plan: &CdcPlan, rows: &RecordBatch) -> Result<RecordBatch> {
+        let mut columns = Vec::with_capacity(self.scd.input.fields().len());
+        for field in self.columns.fields() {
+            let at = position(rows.schema_ref(), field.name()).ok_or_else(|| {
+                Error::user("AUTOCDC_COLUMN", "the flow's source lacks a column of the target")
+                    .object(field.name())
+            })?;
+            columns.push(typed(rows.column(at), field.data_type())?);
+        }
+        if let Some(sequence) = &plan.sequence {
+            let values = sequence.evaluator.evaluate(rows)?;
+            columns.push(typed(&values, self.scd.input.field(self.scd.sequence).data_type())?);
+        }
+        columns.push(Arc::new(kinds(plan, rows)?));
+        Ok(RecordBatch::try_new(self.scd.input.clone(), columns)?)
+    }
+
+    /// Refuses events without sequence or key, before anything is applied.
+    pub(crate) fn validate(&self, events: &[RecordBatch]) -> Result<()> {
+        let mut problems: Vec<(String, u64)> = Vec::new();
+        let mut samples = Vec::new();
+        let sequence = [(self.scd.sequence, "sequence".to_string())];
+        let keys =
+            self.scd.keys.iter().map(|&k| (k, format!("key {}", self.scd.input.field(k).name())));
+        for (column, what) in sequence.into_iter().chain(keys) {
+            let mut count = 0;
+            for batch in events {
+                let kinds =
+                    batch.column(self.scd.kind).as_primitive::<arrow::datatypes::Int8Type>();
+                for row in 0..batch.num_rows() {
+                    let exempt = column != self.scd.sequence && kinds.value(row) == KIND_TRUNCATE;
+                    if batch.column(column).is_null(row) && !exempt {
+                        count += 1;
+                        if samples.len() < SAMPLES_MAX {
+                            samples.push(row_text(batch, row)?);
+                        }
+                    }
+                }
+            }
+            if count > 0 {
+                problems.push((what, count));
+            }
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let counts: Vec<String> =
+            problems.iter().map(|(what, n)| format!("{n} events have a NULL {what}")).collect();
+        Err(Error::data(
+            "AUTOCDC_MICROBATCH_VALIDATION",
+            format!("{}, for example {}", counts.join(", "), samples.join("; ")),
+        )
+        .hint("correct the source, or leave such events out in the flow's source query"))
+    }
+}
+
+fn typed(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    if array.data_type() == to { Ok(array.clone()) } else { Ok(cast(array, to)?) }
+}
+
+fn kinds(plan: &CdcPlan, rows: &RecordBatch) -> Result<Int8Array> {
+    let condition = |expression: &Option<TypedExpression>| -> Result<Option<ArrayRef>> {
+        expression.as_ref().map(|e| e.evaluator.evaluate(rows)).transpose()
+    };
+    let (delete, truncate) = (condition(&plan.delete_when)?, condition(&plan.truncate_when)?);
+    let is_true = |values: &Option<ArrayRef>, row: usize| {
+        values
+            .as_ref()
+            .and_then(|v| v.as_boolean_opt())
+            .is_some_and(|v| v.is_valid(row) && v.value(row))
+    };
+    Ok((0..rows.num_rows())
+        .map(|row| {
+            if is_true(&truncate, row) {
+                KIND_TRUNCATE
+            } else if is_true(&delete, row) {
+                KIND_DELETE
+            } else {
+                KIND_UPSERT
+            }
+        })
+        .collect::<Vec<i8>>()
+        .into())
+}
+
+/// What drifted between the stored identity and the one of now.
+pub(crate) fn drift(stored: &Value, now: &Value) -> Option<Error> {
+    let refuse = |sub: &str, what: String| {
+        Some(
+            Error::user("AUTOCDC_INVALID_STATE", format!("{what} (AUTOCDC_INVALID_STATE.{sub})"))
+                .hint("run with --full-refresh for this dataset, or undo the change"),
+        )
+    };
+    let changed = |what: &str, part: &str| {
+        (stored[part] != now[part])
+            .then(|| format!("{what} changed from {} to {}", stored[part], now[part]))
+    };
+    if let Some(what) = changed("the keys", "keys") {
+        return refuse("KEY_SCHEMA_DRIFT", what);
+    }
+    if let Some(what) = changed("the SCD type", "scd_type") {
+        return refuse("SCD_TYPE_DRIFT", what);
+    }
+    if let Some(what) = changed("the type of the sequence", "sequence") {
+        return refuse("SEQUENCING_TYPE_DRIFT", what);
+    }
+    let texts = |value: &Value| -> Vec<String> {
+        value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|v| v.as_str().map(str::to_string))
+            .collect()
+    };
+    // A column that is new in the source may be tracked without being a drift.
+    let known = texts(&stored["columns"]);
+    let current = texts(&now["columns"]);
+    let mut before = texts(&stored["tracked"]);
+    let mut after = texts(&now["tracked"]);
+    after.retain(|column| known.contains(column));
+    before.retain(|column| current.contains(column));
+    before.sort();
+    after.sort();
+    if before != after {
+        let what = format!("the tracked columns changed from {before:?} to {after:?}");
+        return refuse("TRACK_HISTORY_DRIFT", what);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drift_is_named_and_new_columns_are_none() {
+        let stored = json!({"keys": ["id INT"], "sequence": "Int64", "scd_type": 2,
+            "tracked": ["a"], "columns": ["id", "a"]});
+        let mut now = stored.clone();
+        assert!(drift(&stored, &now).is_none());
+        now["tracked"] = json!(["a", "b"]);
+        now["columns"] = json!(["id", "a", "b"]);
+        assert!(drift(&stored, &now).is_none());
+        now["tracked"] = json!([]);
+        assert!(drift(&stored, &now).unwrap().message().contains("TRACK_HISTORY_DRIFT"));
+        now["keys"] = json!(["id BIGINT"]);
+        assert!(drift(&stored, &now).unwrap().message().contains("KEY_SCHEMA_DRIFT"));
+    }
+}

@@ -1,0 +1,96 @@
+//! Analysis and the optimizer rules that keep delta rules intact.
+//!
+//! Left out on purpose: `PushDownLimit` (a LIMIT stays above its ORDER BY, where one operator
+//! computes both), `SingleDistinctToGroupBy` (DISTINCT aggregates have an incremental form of their
+//! own), and the rules that serve scans of files.
+
+use std::sync::{Arc, LazyLock};
+
+use chrono::{DateTime, Utc};
+use datafusion::common::{DFSchema, Result};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyExpressions};
+use datafusion::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
+use datafusion::optimizer::{
+    common_subexpr_eliminate::CommonSubexprEliminate, decorrelate_lateral_join::DecorrelateLateralJoin,
+    decorrelate_predicate_subquery::DecorrelatePredicateSubquery,
+    eliminate_cross_join::EliminateCrossJoin, eliminate_duplicated_expr::EliminateDuplicatedExpr,
+    eliminate_filter::EliminateFilter, eliminate_group_by_constant::EliminateGroupByConstant,
+    eliminate_join::EliminateJoin, eliminate_limit::EliminateLimit,
+    eliminate_outer_join::EliminateOuterJoin,
+    extract_equijoin_predicate::ExtractEquijoinPredicate, filter_null_join_keys::FilterNullJoinKeys,
+    optimize_projections::OptimizeProjections, optimize_unions::OptimizeUnions,
+    propagate_empty_relation::PropagateEmptyRelation, push_down_filter::PushDownFilter,
+    replace_distinct_aggregate::ReplaceDistinctWithAggregate,
+    rewrite_set_comparison::RewriteSetComparison, scalar_subquery_to_join::ScalarSubqueryToJoin,
+};
+
+static OPTIMIZER: LazyLock<Optimizer> = LazyLock::new(|| {
+    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![
+        Arc::new(RewriteSetComparison::new()),
+        Arc::new(OptimizeUnions::new()),
+        Arc::new(SimplifyExpressions::new()),
+        Arc::new(ReplaceDistinctWithAggregate::new()),
+        Arc::new(EliminateJoin::new()),
+        Arc::new(DecorrelatePredicateSubquery::new()),
+        Arc::new(ScalarSubqueryToJoin::new()),
+        Arc::new(DecorrelateLateralJoin::new()),
+        Arc::new(ExtractEquijoinPredicate::new()),
+        Arc::new(EliminateDuplicatedExpr::new()),
+        Arc::new(EliminateFilter::new()),
+        Arc::new(EliminateCrossJoin::new()),
+        Arc::new(EliminateLimit::new()),
+        Arc::new(PropagateEmptyRelation::new()),
+        Arc::new(FilterNullJoinKeys::default()),
+        Arc::new(EliminateOuterJoin::new()),
+        Arc::new(PushDownFilter::new()),
+        Arc::new(EliminateGroupByConstant::new()),
+        Arc::new(CommonSubexprEliminate::new()),
+        Arc::new(OptimizeProjections::new()),
+    ];
+    Optimizer::with_rules(rules)
+});
+
+/// Types coerced, arithmetic checked.
+pub(crate) fn analyze(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})
+}
+
+/// The optimized plan. `now` is the time that `now()` stands for; without it `now()` stays.
+pub(crate) fn optimize(
+    state: &SessionState,
+    plan: LogicalPlan,
+    now: Option<DateTime<Utc>>,
+) -> Result<LogicalPlan> {
+    let context = OptimizerContext::new_with_config_options(state.config_options().clone());
+    let context = match now {
+        Some(now) => context.with_query_execution_start_time(now),
+        None => context.without_query_execution_start_time(),
+    };
+    OPTIMIZER.optimize(plan, &context, |_, _| {})
+}
+
+/// A scalar expression, coerced, checked and simplified over `schema`.
+pub(crate) fn scalar(
+    state: &SessionState,
+    expr: Expr,
+    schema: &DFSchema,
+    now: Option<DateTime<Utc>>,
+) -> Result<Expr> {
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(state.config_options().clone())
+        .with_query_execution_start_time(now)
+        .build();
+    let simplifier = ExprSimplifier::new(context);
+    let coerced = simplifier.coerce(expr, schema)?;
+    let checked = super::checked::rewrite(coerced, schema)?.data;
+    simplifier.simplify(checked)
+}
+
+/// An argument that must be constant, as a literal.
+pub(crate) fn constant(state: &SessionState, expr: Expr) -> Result<Expr> {
+    scalar(state, expr, &DFSchema::empty(), None)
+}

@@ -1,0 +1,94 @@
+//! Explain texts, techniques, issues, decisions.
+
+use super::{session, sources};
+use crate::{RefreshPolicy, Technique, ViewPlan, ViewStats};
+
+fn plan(sql: &str) -> ViewPlan {
+    let sources = sources(&[
+        ("orders", "id INT, region STRING, amount INT"),
+        ("regions", "name STRING, country STRING"),
+    ]);
+    session().plan_view(sql, &sources).unwrap()
+}
+
+#[test]
+fn aggregate_over_join() {
+    let plan = plan(
+        "SELECT r.country, sum(o.amount) AS total FROM orders o JOIN regions r ON o.region = r.name
+         WHERE o.amount > 5 GROUP BY r.country",
+    );
+    assert_eq!(plan.explain(), "");
+    assert_eq!(plan.technique(), Technique::GroupAggregate);
+    assert!(plan.issues().is_empty());
+}
+
+#[test]
+fn a_window_is_the_only_part_that_is_recomputed() {
+    let plan = plan(
+        "SELECT region, id FROM (SELECT region, id, row_number() OVER (PARTITION BY region ORDER BY amount) AS rn
+         FROM orders) t WHERE rn = 1",
+    );
+    assert_eq!(plan.explain(), "");
+    assert_eq!(plan.technique(), Technique::Hybrid);
+    assert_eq!(plan.issues()[0].0, "PLAN_NOT_INCREMENTALIZABLE");
+}
+
+#[test]
+fn fingerprints_see_meaning_and_not_layout() {
+    let a = plan("SELECT id FROM orders WHERE amount > 5").fingerprint();
+    assert_eq!(a, plan("select  ID\nfrom Orders\nwhere amount>5").fingerprint());
+    assert_ne!(a, plan("SELECT id FROM orders WHERE amount > 6").fingerprint());
+    assert_ne!(a, plan("SELECT id AS key FROM orders WHERE amount > 5").fingerprint());
+}
+
+#[test]
+fn the_clock_and_chance_mean_a_complete_recompute() {
+    for (sql, function) in [
+        ("SELECT id FROM orders WHERE amount > random()", "RANDOM"),
+        ("SELECT id, now() AS t FROM orders", "NOW"),
+        ("SELECT id, uuid() AS t FROM orders", "UUID"),
+    ] {
+        let plan = plan(sql);
+        assert_eq!(plan.technique(), Technique::CompleteRecompute);
+        assert_eq!(plan.issues()[0].0, "PLAN_NOT_DETERMINISTIC");
+        assert_eq!(plan.issues()[0].1, function);
+        let stats = ViewStats { has_state: true, ..ViewStats::default() };
+        let decision = plan.decide(RefreshPolicy::Auto, &stats).unwrap();
+        assert_eq!(decision.chosen, Technique::CompleteRecompute);
+    }
+    let a = plan("SELECT id, now() AS t FROM orders").fingerprint();
+    assert_eq!(a, plan("SELECT id, now() AS t FROM orders").fingerprint());
+}
+
+fn stats(delta: u64, rows: u64) -> ViewStats {
+    ViewStats {
+        delta_rows: [("orders".to_owned(), delta)].into(),
+        source_rows: [("orders".to_owned(), rows)].into(),
+        view_rows: rows / 10,
+        has_state: true,
+    }
+}
+
+#[test]
+fn decisions_follow_cost_and_policy() {
+    let plan = plan("SELECT region, sum(amount) AS s FROM orders GROUP BY region");
+    let auto = |stats: &ViewStats| plan.decide(RefreshPolicy::Auto, stats).unwrap().chosen;
+    assert_eq!(auto(&stats(10, 1_000_000)), Technique::GroupAggregate);
+    assert_eq!(auto(&stats(2_000_000, 1_000_000)), Technique::CompleteRecompute);
+    assert_eq!(auto(&stats(0, 1_000_000)), Technique::NoOp);
+    let fresh = ViewStats { has_state: false, ..stats(10, 1_000_000) };
+    assert_eq!(auto(&fresh), Technique::CompleteRecompute);
+    let full = plan.decide(RefreshPolicy::Full, &stats(10, 1_000_000)).unwrap();
+    assert_eq!(full.chosen, Technique::CompleteRecompute);
+    assert_eq!(full.candidates.len(), 2);
+    let forced = plan.decide(RefreshPolicy::Incremental, &stats(2_000_000, 1_000_000)).unwrap();
+    assert_eq!(forced.chosen, Technique::GroupAggregate);
+}
+
+#[test]
+fn strict_policy_refuses_what_is_recomputed() {
+    let plan = plan("SELECT median(amount) AS m FROM orders");
+    let error = plan.decide(RefreshPolicy::IncrementalStrict, &stats(1, 10)).unwrap_err();
+    assert_eq!(error.code(), "REFRESH_POLICY_NOT_INCREMENTAL");
+    assert!(plan.decide(RefreshPolicy::Incremental, &stats(1, 10)).is_ok());
+}

@@ -1,0 +1,137 @@
+//! Names, types, functions, expressions, batch runs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{AsArray, BooleanArray, Int32Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema};
+
+use super::{session, sources};
+use crate::{Session, SessionOptions, Source};
+
+fn names(sql: &str) -> Vec<String> {
+    let sources = sources(&[("orders", "Id INT, `Order Date` DATE, Amount DOUBLE")]);
+    let schema = session().query_schema(sql, &sources).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    schema.fields().iter().map(|f| f.name().clone()).collect()
+}
+
+#[test]
+fn names_keep_the_spelling_of_their_definition() {
+    assert_eq!(names("SELECT * FROM ORDERS"), ["Id", "Order Date", "Amount"]);
+    assert_eq!(names("SELECT ID, \"order date\", `ORDER DATE` AS OD FROM orders"), ["Id", "Order Date", "OD"]);
+    assert_eq!(names("SELECT Total FROM (SELECT sum(amount) AS ToTal FROM orders) t"), ["ToTal"]);
+    assert_eq!(names("WITH c(A, B) AS (SELECT id, amount FROM orders) SELECT * FROM C"), ["A", "B"]);
+    assert_eq!(names("SELECT o.ID FROM orders O WHERE o.AMOUNT > 1"), ["Id"]);
+    assert_eq!(names("SELECT id FROM orders UNION ALL SELECT 1"), ["Id"]);
+}
+
+#[test]
+fn views_are_inlined() {
+    let mut sources = sources(&[("t", "A INT")]);
+    sources.insert("v".into(), Source::View { sql: "SELECT a AS `Bee` FROM t".into() });
+    sources.insert("w".into(), Source::View { sql: "SELECT bee + 1 AS c, BEE FROM v".into() });
+    let plan = session().plan_view("SELECT * FROM w", &sources).unwrap();
+    assert_eq!(plan.schema().field(1).name(), "Bee");
+    assert_eq!(plan.sources(), ["t"]);
+}
+
+#[test]
+fn type_names_are_sparks() {
+    let sources = sources(&[]);
+    let schema = session()
+        .query_schema(
+            "SELECT CAST('2024-01-01' AS TIMESTAMP) AS a, CAST('2024-01-01' AS TIMESTAMP_NTZ) AS b,
+                    CAST(1 AS BIGINT) AS c, CAST(1 AS STRING) AS d, CAST(1 AS DECIMAL(10,2)) AS e,
+                    'x' AS f, to_timestamp(1.5) AS g",
+            &sources,
+        )
+        .unwrap();
+    let types: Vec<String> = schema.fields().iter().map(|f| f.data_type().to_string()).collect();
+    assert_eq!(
+        types,
+        [
+            "Timestamp(µs, \"UTC\")",
+            "Timestamp(µs)",
+            "Int64",
+            "Utf8",
+            "Decimal128(10, 2)",
+            "Utf8",
+            "Timestamp(µs)"
+        ]
+    );
+}
+
+fn single(sql: &str) -> deltaic_batch::Result<RecordBatch> {
+    let (_, batches) = session().run_batch(sql, &sources(&[]), BTreeMap::new())?;
+    Ok(batches.into_iter().next().unwrap())
+}
+
+#[test]
+fn arithmetic_fails_instead_of_wrapping() {
+    for (sql, code) in [
+        ("SELECT CAST(9223372036854775807 AS BIGINT) + x AS y FROM (VALUES (1)) t(x)", "ARITHMETIC_OVERFLOW"),
+        ("SELECT 9223372036854775807 + 1 AS y", "ARITHMETIC_OVERFLOW"),
+        ("SELECT x * 3037000500 AS y FROM (VALUES (3037000500)) t(x)", "ARITHMETIC_OVERFLOW"),
+        ("SELECT 1 / x AS y FROM (VALUES (0)) t(x)", "DIVIDE_BY_ZERO"),
+        ("SELECT 1.5 / x AS y FROM (VALUES (0.0)) t(x)", "DIVIDE_BY_ZERO"),
+        ("SELECT CAST(x AS INT) AS y FROM (VALUES ('a')) t(x)", "CAST_INVALID_INPUT"),
+        ("SELECT -x AS y FROM (VALUES (CAST(-9223372036854775808 AS BIGINT))) t(x)", "ARITHMETIC_OVERFLOW"),
+    ] {
+        let error = single(sql).map(|b| panic!("{sql}: {b:?}")).unwrap_err();
+        assert_eq!(error.code(), code, "{sql}: {error}");
+    }
+    let null = single("SELECT TRY_CAST(x AS INT) AS y FROM (VALUES ('a')) t(x)").unwrap();
+    assert_eq!(null.column(0).null_count(), 1);
+    let fraction = single("SELECT avg(x) AS y FROM (VALUES (1), (2)) t(x)").unwrap();
+    assert_eq!(fraction.column(0).as_primitive::<arrow::datatypes::Float64Type>().value(0), 1.5);
+}
+
+#[test]
+fn expressions_bind_without_regard_to_case() {
+    let schema = Arc::new(Schema::new(vec![Field::new("Amount", DataType::Int32, true)]));
+    let typed = session().expression("amount > 1 AND AMOUNT + 1 < 5", &schema).unwrap();
+    assert_eq!(typed.field.data_type(), &DataType::Boolean);
+    let rows = Int32Array::from(vec![Some(0), Some(2), None, Some(9)]);
+    let batch = RecordBatch::try_new(schema, vec![Arc::new(rows)]).unwrap();
+    let values = typed.evaluator.evaluate(&batch).unwrap();
+    let expected = BooleanArray::from(vec![Some(false), Some(true), None, Some(false)]);
+    assert_eq!(values.as_boolean(), &expected);
+}
+
+#[test]
+fn the_clock_is_that_of_the_session() {
+    let session =
+        Session::try_new(SessionOptions { time_zone: "UTC".into(), now_us: Some(1_000_000) }).unwrap();
+    let (_, batches) =
+        session.run_batch("SELECT CAST(now() AS STRING) AS t", &sources(&[]), BTreeMap::new()).unwrap();
+    let text = batches[0].column(0).as_string::<i32>().value(0).to_owned();
+    assert!(text.starts_with("1970-01-01T00:00:01"), "{text}");
+}
+
+#[test]
+fn sparks_functions_are_there() {
+    let batch = single("SELECT date_add(DATE '2024-01-01', 2) AS d, url_decode('a%20b') AS u").unwrap();
+    assert_eq!(batch.column(1).as_string::<i32>().value(0), "a b");
+}
+
+#[test]
+fn struct_fields_match_without_regard_to_case() {
+    let sources = sources(&[("t", "S STRUCT<Aa: INT, b: STRUCT<Cc: STRING>>")]);
+    let sql = "SELECT s.aa + 1 AS x, T.S.B.CC AS y, s['AA'] AS z FROM t";
+    let schema = session().query_schema(sql, &sources).unwrap();
+    let types: Vec<String> = schema.fields().iter().map(|f| f.data_type().to_string()).collect();
+    assert_eq!(types, ["Int64", "Utf8", "Int32"]);
+}
+
+#[test]
+fn integer_sums_fail_instead_of_wrapping() {
+    for sql in [
+        "SELECT sum(x) AS s FROM (VALUES (9223372036854775807), (1)) t(x)",
+        "SELECT sum(x) OVER () AS s FROM (VALUES (9223372036854775807), (1)) t(x)",
+    ] {
+        let error = single(sql).map(|b| panic!("{sql}: {b:?}")).unwrap_err();
+        assert_eq!(error.class(), deltaic_batch::ErrorClass::Data, "{sql}: {error}");
+    }
+    let fits = single("SELECT sum(x) AS s FROM (VALUES (9223372036854775807), (1), (-2)) t(x)").unwrap();
+    assert_eq!(fits.column(0).as_primitive::<arrow::datatypes::Int64Type>().value(0), i64::MAX - 1);
+}

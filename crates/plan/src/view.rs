@@ -1,0 +1,329 @@
+//! A planned view: its tree, and what is known about it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{DataType, Field, SchemaRef};
+use chrono::{DateTime, Utc};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use deltaic_batch::{Error, Result};
+use deltaic_exec::{Circuit, CircuitBuilder, CircuitOptions, NodeId};
+use deltaic_ops::{
+    Aggregate, AggregateSpec, ColumnRef, Distinct, Evaluator, Filter, Join, JoinSpec, Operator,
+    Project, UnionAll,
+};
+
+use crate::catalog::{Source, Sources};
+use crate::decision::{self, Decision, RefreshPolicy, ViewStats};
+use crate::explain;
+use crate::hybrid::Recompute;
+use crate::lower::Lowering;
+use crate::session::provider::TableInput;
+use crate::session::{Planned, optimize};
+use crate::technique::Technique;
+use crate::tree::{Fingerprint, Kind, Node, NodeIx, Tree};
+use crate::errors;
+
+/// Version of what a fingerprint covers; raise it when stored state of an equal plan no longer
+/// fits.
+const FINGERPRINT_VERSION: &str = "1";
+/// Name of the output of a view's circuit.
+const OUTPUT: &str = "view";
+
+/// A planned view.
+#[derive(Debug, Clone)]
+pub struct ViewPlan {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    tree: Tree,
+    root: NodeIx,
+    schema: SchemaRef,
+    /// Tables that the query names, with their schemas.
+    sources: Vec<(String, SchemaRef)>,
+    fingerprint: Fingerprint,
+    technique: Technique,
+    /// Functions whose result differs from run to run.
+    unstable: Vec<String>,
+}
+
+/// Plans a view from its analyzed query.
+pub(crate) fn plan(
+    state: &Arc<SessionState>,
+    planned: Planned,
+    sources: &Sources,
+    time_zone: &str,
+    now: DateTime<Utc>,
+) -> Result<ViewPlan> {
+    let unstable = unstable_functions(&planned.plan).map_err(|e| errors::planning(&e))?;
+    let clock = unstable.iter().any(|f| f.stable);
+    let read = tables(&planned.plan).map_err(|e| errors::planning(&e))?;
+    let (tree, root) = lowered(state, &planned, clock.then_some(now))?;
+    let identity = match clock {
+        // The time of the run is no part of the view's identity.
+        true => lowered(state, &planned, None).map(|(tree, root)| tree.nodes[root].fingerprint)?,
+        false => tree.nodes[root].fingerprint,
+    };
+    let mut fingerprint = Fingerprint::of(FINGERPRINT_VERSION);
+    fingerprint.mix(time_zone);
+    fingerprint.mix(&identity.to_string());
+    for field in planned.schema.fields() {
+        fingerprint.mix(&format!("{} {} {}", field.name(), field.data_type(), field.is_nullable()));
+    }
+    let append_only = read.iter().all(|(name, _)| {
+        matches!(sources.get(name), Some(Source::Table(table)) if table.append_only)
+    });
+    let technique = match unstable.is_empty() {
+        true => technique_of(&tree, append_only),
+        false => Technique::CompleteRecompute,
+    };
+    let unstable = unstable.into_iter().map(|f| f.name).collect();
+    let inner = Inner {
+        tree,
+        root,
+        schema: planned.schema,
+        sources: read,
+        fingerprint,
+        technique,
+        unstable,
+    };
+    Ok(ViewPlan { inner: Arc::new(inner) })
+}
+
+/// The tree of the optimized plan, topped by the users' names and types.
+fn lowered(
+    state: &Arc<SessionState>,
+    planned: &Planned,
+    now: Option<DateTime<Utc>>,
+) -> Result<(Tree, NodeIx)> {
+    let optimized = optimize::optimize(state, planned.plan.clone(), now)
+        .map_err(|e| errors::planning(&e))?;
+    let mut lowering = Lowering::new(state.clone());
+    let top = lowering.lower(&optimized)?;
+    let mut tree = lowering.tree;
+    let root = renamed(&mut tree, top, &planned.schema)?;
+    Ok((tree, root))
+}
+
+/// The node under the names and types of `schema`.
+fn renamed(tree: &mut Tree, node: NodeIx, schema: &SchemaRef) -> Result<NodeIx> {
+    let inner = tree.schema(node).clone();
+    if inner == *schema {
+        return Ok(node);
+    }
+    if inner.fields().len() != schema.fields().len() {
+        return Err(Error::internal("VIEW_SCHEMA", format!("{inner:?} is not {schema:?}")));
+    }
+    let columns = (inner.fields().iter().zip(schema.fields()).enumerate())
+        .map(|(i, (from, to))| {
+            let evaluator: Arc<dyn Evaluator> = match from.data_type() == to.data_type() {
+                true => Arc::new(ColumnRef(i)),
+                false => Arc::new(CastColumn(i, to.data_type().clone())),
+            };
+            (evaluator, to.as_ref().clone())
+        })
+        .collect::<Vec<(_, Field)>>();
+    let spec = format!("{columns:?}");
+    let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+    let detail = format!("as {}", names.join(", "));
+    Ok(tree.add(Kind::Project { columns }, vec![node], schema.clone(), detail, &spec))
+}
+
+/// A column, cast.
+#[derive(Debug)]
+struct CastColumn(usize, DataType);
+
+impl Evaluator for CastColumn {
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        let column = ColumnRef(self.0).evaluate(batch)?;
+        Ok(arrow::compute::cast(&column, &self.1)?)
+    }
+}
+
+struct Unstable {
+    name: String,
+    /// Constant within a run (`now()`), unlike `random()`.
+    stable: bool,
+}
+
+fn unstable_functions(plan: &LogicalPlan) -> datafusion::common::Result<Vec<Unstable>> {
+    let mut found: Vec<Unstable> = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|e| {
+                if let Expr::ScalarFunction(call) = e {
+                    let name = call.func.name();
+                    let stable = match call.func.signature().volatility {
+                        Volatility::Volatile => false,
+                        Volatility::Stable if is_clock(name) => true,
+                        _ => return Ok(TreeNodeRecursion::Continue),
+                    };
+                    if !found.iter().any(|f| f.name == name) {
+                        found.push(Unstable { name: name.to_owned(), stable });
+                    }
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(found)
+}
+
+fn is_clock(name: &str) -> bool {
+    matches!(name, "now" | "current_date" | "current_time" | "current_timestamp")
+}
+
+/// Tables that a plan scans, each once, in order of their names.
+fn tables(plan: &LogicalPlan) -> datafusion::common::Result<Vec<(String, SchemaRef)>> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(table) = scan.source.downcast_ref::<TableInput>()
+            && seen.insert(table.name.clone())
+        {
+            found.push((table.name.clone(), table.original.clone()));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
+
+fn technique_of(tree: &Tree, append_only: bool) -> Technique {
+    let any = |test: fn(&Kind) -> bool| tree.nodes.iter().any(|node| test(&node.kind));
+    if any(|kind| matches!(kind, Kind::Hybrid { .. })) {
+        Technique::Hybrid
+    } else if any(|kind| matches!(kind, Kind::Aggregate { .. } | Kind::Distinct)) {
+        Technique::GroupAggregate
+    } else if append_only && !any(|kind| matches!(kind, Kind::Join { .. })) {
+        Technique::AppendOnly
+    } else {
+        Technique::RowBased
+    }
+}
+
+impl ViewPlan {
+    /// Schema of the view.
+    pub fn schema(&self) -> SchemaRef {
+        self.inner.schema.clone()
+    }
+
+    /// Names of the tables read (keys of [`Sources`], through views).
+    pub fn sources(&self) -> Vec<String> {
+        self.inner.sources.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Identity of plan, types and settings: stored state fits only the same fingerprint.
+    pub fn fingerprint(&self) -> String {
+        self.inner.fingerprint.to_string()
+    }
+
+    /// How an incremental refresh works.
+    pub fn technique(&self) -> Technique {
+        self.inner.technique
+    }
+
+    /// Why parts are not incremental: (issue type, operator, reason).
+    pub fn issues(&self) -> Vec<(String, String, String)> {
+        let unstable = self.inner.unstable.iter().map(|function| {
+            let reason = format!("{function}() has another value in every run");
+            ("PLAN_NOT_DETERMINISTIC".to_owned(), function.to_uppercase(), reason)
+        });
+        let parts = self.inner.tree.nodes.iter().filter_map(|node| match &node.kind {
+            Kind::Hybrid { operator, reason, .. } => Some((
+                "PLAN_NOT_INCREMENTALIZABLE".to_owned(),
+                operator.clone(),
+                format!("{reason}: {}", node.detail),
+            )),
+            _ => None,
+        });
+        unstable.chain(parts).collect()
+    }
+
+    /// A circuit with one source per table read and one output named `view`.
+    pub fn circuit(&self, options: CircuitOptions) -> Result<Circuit> {
+        let inner = &self.inner;
+        let mut builder = CircuitBuilder::new();
+        let mut ids: Vec<NodeId> = Vec::with_capacity(inner.tree.nodes.len());
+        for node in &inner.tree.nodes {
+            let id = match &node.kind {
+                Kind::Source { name } => builder.source(name.clone(), node.schema.clone())?,
+                _ => {
+                    let inputs: Vec<NodeId> = node.inputs.iter().map(|&i| ids[i]).collect();
+                    builder.add(operator(&inner.tree, node)?, &inputs)?
+                }
+            };
+            ids.push(id);
+        }
+        // Tables that the query names but does not need after all still take their deltas.
+        for (name, schema) in &inner.sources {
+            let used = |node: &Node| matches!(&node.kind, Kind::Source { name: n } if n == name);
+            if !inner.tree.nodes.iter().any(used) {
+                builder.source(name.clone(), schema.clone())?;
+            }
+        }
+        builder.output(OUTPUT, ids[inner.root])?;
+        builder.build(options)
+    }
+
+    /// The tree with technique, state and reason per node.
+    pub fn explain(&self) -> String {
+        explain::text(&self.inner.tree, self.inner.root, self.inner.technique, &self.issues())
+    }
+
+    /// The first cost rule (see `docs/refresh-decision.md`).
+    pub fn decide(&self, policy: RefreshPolicy, stats: &ViewStats) -> Result<Decision> {
+        let stable = self.inner.unstable.is_empty();
+        decision::decide(&self.inner.tree, self, policy, stats, stable)
+    }
+}
+
+/// The operator of a node that is no source.
+fn operator(tree: &Tree, node: &Node) -> Result<Arc<dyn Operator>> {
+    let input = |i: usize| match node.inputs.get(i) {
+        Some(&ix) => Ok(tree.schema(ix).clone()),
+        None => Err(Error::internal("PLAN_INPUT", format!("{} has no input {i}", node.detail))),
+    };
+    let detail = node.detail.clone();
+    Ok(match &node.kind {
+        Kind::Source { name } => {
+            return Err(Error::internal("PLAN_SOURCE", format!("'{name}' is not an operator")));
+        }
+        Kind::Filter { predicate } => {
+            Arc::new(Filter::try_new(input(0)?, predicate.clone(), detail)?)
+        }
+        Kind::Project { columns } => {
+            Arc::new(Project::try_new(input(0)?, columns.clone(), detail)?)
+        }
+        Kind::UnionAll => Arc::new(UnionAll::try_new(node.schema.clone(), node.inputs.len())?),
+        Kind::Join { kind, on, null_equals_null, residual } => Arc::new(Join::try_new(JoinSpec {
+            left: input(0)?,
+            right: input(1)?,
+            kind: *kind,
+            on: on.clone(),
+            null_equals_null: *null_equals_null,
+            residual: residual.clone(),
+            output: node.schema.clone(),
+            detail,
+        })?),
+        Kind::Aggregate { keys, calls } => Arc::new(Aggregate::try_new(AggregateSpec {
+            input: input(0)?,
+            keys: keys.clone(),
+            calls: calls.clone(),
+        })?),
+        Kind::Distinct => Arc::new(Distinct::try_new(input(0)?)?),
+        Kind::Constant { region } => {
+            Arc::new(Recompute::new(region.clone(), Vec::new(), detail))
+        }
+        Kind::Hybrid { region, .. } => {
+            let schemas = node.inputs.iter().map(|&i| tree.schema(i).clone()).collect();
+            Arc::new(Recompute::new(region.clone(), schemas, detail))
+        }
+    })
+}
