@@ -17,6 +17,7 @@ mod project;
 mod query;
 mod report;
 mod state_store;
+mod supported;
 mod type_names;
 mod update;
 
@@ -29,3 +30,4 @@ pub use report::{
     DatasetSummary, DryRun, Errors, ExpectationCounts, FlowReport, FlowStatus, PipelineOptions,
     Progress, QueryResult, RunOptions, UpdateReport,
 };
+pub use type_names::type_name;

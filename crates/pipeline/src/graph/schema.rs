@@ -6,15 +6,42 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use deltaic_batch::{Error, Result};
 use deltaic_plan::Session;
 use deltaic_sql::{Column, DatasetKind};
+use deltaic_table::table_schema;
 
 use super::bind::BoundFlow;
 use super::cdc;
 use super::definitions::{DatasetDef, FlowDef};
 use super::places::{in_text, location};
+use crate::type_names::type_name;
 
-/// The schema; `None` if it is not known since not all flows are (`complete`) and the columns are
+/// The schema as it is stored; `None` if it is not known since not all flows are (`complete`) and the columns are
 /// not declared.
 pub(super) fn of_dataset(
+    definition: &DatasetDef,
+    flows: &[(&FlowDef, &BoundFlow)],
+    complete: bool,
+    session: &Session,
+) -> Result<Option<SchemaRef>, Vec<Error>> {
+    let schema = declared_or_inferred(definition, flows, complete, session)?;
+    match schema {
+        Some(schema) if !definition.is_view() => {
+            let at = || location(&definition.file, definition.ast.name.span);
+            let stored = table_schema(&schema).map_err(|e| {
+                let column = e.get_object().map_or(String::new(), |c| format!("column '{c}': "));
+                let error = Error::new(e.class(), e.code(), format!("{column}{}", e.message()));
+                let error = error.object(&definition.name).at(at());
+                vec![match e.get_hint() {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }]
+            })?;
+            Ok(Some(stored))
+        }
+        other => Ok(other),
+    }
+}
+
+fn declared_or_inferred(
     definition: &DatasetDef,
     flows: &[(&FlowDef, &BoundFlow)],
     complete: bool,
@@ -103,8 +130,10 @@ fn merge(
                 b.clone()
             } else {
                 let message = format!(
-                    "column '{}' is {a} in one flow and {b} in flow '{}'",
+                    "column '{}' is {} in one flow and {} in flow '{}'",
                     field.name(),
+                    type_name(a),
+                    type_name(b),
                     flow.name
                 );
                 let error = Error::user("UNABLE_TO_INFER_PIPELINE_TABLE_SCHEMA", message)
@@ -169,6 +198,7 @@ fn compare(
                 let (from, to) = (found.data_type(), field.data_type());
                 let fits = if cdc { same_type(from, to) } else { assignable(from, to) };
                 if !fits {
+                    let (to, from) = (type_name(to), type_name(from));
                     let message =
                         format!("column '{name}' is declared as {to}, but the query yields {from}");
                     let hint = format!("cast it in the query, or declare it as {from}");

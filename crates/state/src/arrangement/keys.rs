@@ -41,9 +41,9 @@ impl Key {
 impl Keys {
     /// Keys that start at the rows `starts`, in order of their hashes.
     pub(super) fn new(row_hashes: &[u64], starts: &[u32]) -> Self {
-        let mut entries: Vec<Key> =
-            starts.iter().map(|&row| Key::new(row_hashes[row as usize], row)).collect();
-        let hash_at = |at: usize| entries.get(at).map_or(0, |key| key.hash());
+        let mut entries = Vec::with_capacity(starts.len() + 1);
+        entries.extend(starts.iter().map(|&row| Key::new(row_hashes[row as usize], row)));
+        let hash_at = |at: usize| entries.get(at).map_or(0, |key: &Key| key.hash());
         let least_hash = hash_at(0);
         let span = hash_at(entries.len().saturating_sub(1)) - least_hash;
         let bucket_bits = entries.len().next_power_of_two().trailing_zeros();
