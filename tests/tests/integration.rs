@@ -3,3 +3,4 @@
 mod dependency_edges;
 #[cfg(test)]
 mod readers;
+mod sql_cases;

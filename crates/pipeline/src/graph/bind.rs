@@ -8,6 +8,7 @@ use deltaic_plan::{RefreshPolicy, Session, Source, SourceTable, Sources, TypedEx
 use deltaic_sql::{CdcSource, DatasetKind, Expectation, FlowBody, Query};
 
 use super::definitions::{DatasetDef, Definitions, FlowDef};
+use super::metadata;
 use super::order::Order;
 use super::places::{in_query, location, relocate};
 use super::reads::{Read, Reads, Target};
@@ -140,7 +141,7 @@ impl Binder<'_> {
         let mut inputs = Inputs::default();
         for read in reads {
             let at = || location(&flow.file, read.span);
-            self.read(read, &mut inputs).map_err(|e| {
+            self.read(read, metadata::is_read(&query.text), &mut inputs).map_err(|e| {
                 vec![relocate(&e, e.location().cloned().unwrap_or_else(at), &target.name)]
             })?;
         }
@@ -149,6 +150,11 @@ impl Binder<'_> {
             .session
             .query_schema(&query.text, &sources(&inputs, &views, self.definitions))
             .map_err(|e| vec![in_query(&e, query, &flow.file, &target.name)])?;
+        let schema = if target.ast.kind == DatasetKind::StreamingTable {
+            metadata::without(&schema, &inputs)
+        } else {
+            schema
+        };
         let cdc = match &flow.body {
             FlowBody::Query(_) => None,
             FlowBody::Cdc(spec) => {
@@ -162,7 +168,8 @@ impl Binder<'_> {
         Ok(BoundFlow { inputs, views, schema, reads: named, cdc })
     }
 
-    fn read(&self, read: &Read, inputs: &mut Inputs) -> Result<()> {
+    /// Adds what is read; files with their `_metadata` where the query names it.
+    fn read(&self, read: &Read, with_metadata: bool, inputs: &mut Inputs) -> Result<()> {
         let dataset_schema = |d: usize| {
             let bound = self.bound.datasets[d].as_ref();
             bound.map_or_else(|| Schema::empty().into(), |b| b.schema.clone())
@@ -172,7 +179,11 @@ impl Binder<'_> {
                 return self.view(read, *d, inputs);
             }
             Target::Dataset(d) => (InputSource::Dataset(*d), dataset_schema(*d)),
-            Target::Files(call) => (InputSource::Files(call.clone()), self.files.schema(call)?),
+            Target::Files(call) => {
+                let schema = self.files.schema(call)?;
+                let schema = if with_metadata { metadata::with(&schema) } else { schema };
+                (InputSource::Files(call.clone()), schema)
+            }
             Target::External(path) => {
                 (InputSource::External(path.clone()), self.files.external(path)?)
             }
