@@ -105,5 +105,5 @@ fn copies(rows: &ZBatch) -> RecordBatch {
     let indices: Vec<u32> = (rows.weights().iter().zip(0u32..))
         .flat_map(|(&weight, row)| std::iter::repeat_n(row, usize::try_from(weight).unwrap()))
         .collect();
-    arrow::compute::take_record_batch(rows.rows(), &indices.into()).unwrap()
+    arrow::compute::take_record_batch(rows.rows(), &arrow::array::UInt32Array::from(indices)).unwrap()
 }
