@@ -24,6 +24,9 @@ impl Input {
     }
 }
 
+/// Base rows at which the result is known.
+pub const ROWS_LARGE: usize = 10_000_000;
+
 /// A sequence of [`Input`]s.
 pub type Inputs = Box<dyn Iterator<Item = Result<Input>>>;
 
@@ -39,6 +42,8 @@ pub trait Scenario {
     fn apply(&self, view: &mut View, delta: &ZBatch);
     /// The view after all inputs, by definition, in plain loops.
     fn naive(&self, rows: usize) -> Result<View>;
+    /// The view after all inputs of [`ROWS_LARGE`] base rows, as other engines compute it.
+    fn known(&self) -> View;
     /// A change can be taken back by feeding it with opposite weights.
     fn can_undo(&self) -> bool;
 }

@@ -125,6 +125,14 @@ impl Scenario for Workload {
         Ok(view)
     }
 
+    fn known(&self) -> View {
+        match self {
+            Self::W1Lin => View { rows: 994_426, checksum: 22_643_598_258_118 },
+            Self::W1 => View { rows: 994_426, checksum: 29_303_709_127_809 },
+            Self::W2 => View { rows: 1825, checksum: 17_180_648_172_668 },
+        }
+    }
+
     fn can_undo(&self) -> bool {
         true
     }

@@ -215,7 +215,7 @@ fn draw_event(tape: &mut Tape<'_>, truncates: bool, hot: bool) -> SourceEvent {
     };
     let keys = if hot { 1 } else { 3 };
     let (k1, k2) = (tape.choose(keys), tape.choose(keys.min(2)));
-    let number = tape.choose(if hot { 250 } else { 9 });
+    let number = tape.choose(if hot { 150 } else { 9 });
     let text = tape.pick(&[Value::text("a"), Value::Null, Value::text("b")]);
     let few = if hot { 2 } else { 4 };
     let v1 = [1, 2, 3].get(tape.choose(few)).map_or(Value::Null, |&v| Value::Int(v));
@@ -252,7 +252,7 @@ fn draw_batches(flow: &Flow, data: &[Vec<Vec<u8>>], hot: bool) -> Vec<Vec<Source
 }
 
 fn drawn(hot: bool) -> impl Strategy<Value = Drawn> {
-    let events = if hot { 0..120 } else { 0..9 };
+    let events = if hot { 0..50 } else { 0..9 };
     (vec(any::<u8>(), 0..24), vec(vec(vec(any::<u8>(), 0..12), events), 1..7), any::<u64>())
 }
 

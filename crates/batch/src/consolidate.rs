@@ -5,7 +5,7 @@ use arrow::datatypes::DataType;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::{Error, Result, RowEncoder, ZBatch, hash_columns};
+use crate::{Error, Result, RowEncoder, ZBatch, equal_pairs, hash_columns};
 
 impl ZBatch {
     /// The same Z-set with each distinct row once, in order of first occurrence, and no zero
@@ -103,17 +103,7 @@ impl Grouping {
             return Ok(true);
         }
         let (repeats, firsts): (Vec<u32>, Vec<u32>) = self.repeats.iter().copied().unzip();
-        let encode = |indices: Vec<u32>| -> Result<RowEncoder> {
-            let mut encoder = RowEncoder::try_new(&types(columns))?;
-            encoder.encode(&arrow::compute::take_arrays(
-                columns,
-                &UInt32Array::from(indices),
-                None,
-            )?)?;
-            Ok(encoder)
-        };
-        let (repeats, firsts) = (encode(repeats)?, encode(firsts)?);
-        Ok(repeats.rows().iter().map(|r| r.data()).eq(firsts.rows().iter().map(|r| r.data())))
+        Ok(equal_pairs(columns, &repeats, columns, &firsts)?.into_iter().all(|equal| equal))
     }
 }
 

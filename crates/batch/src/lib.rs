@@ -5,6 +5,7 @@
 
 mod canonical;
 mod consolidate;
+mod equal;
 mod error;
 mod hash;
 mod mix;
@@ -16,6 +17,7 @@ mod text;
 mod zbatch;
 
 pub use canonical::canonicalize;
+pub use equal::equal_pairs;
 pub use error::{Error, ErrorClass, Location, Result};
 pub use hash::{hash_columns, hash_is_exact, hash128_rows, null_hash};
 pub use partition::shard_of;

@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p deltaic --no-default-features --example circuit`
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};

@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p deltaic --example view`
 
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
 use std::sync::Arc;
 
 use arrow::array::{Int64Array, RecordBatch, StringArray};

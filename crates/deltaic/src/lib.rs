@@ -14,7 +14,7 @@
 //! )?;
 //! view.apply([("orders", ZBatch::parse(&orders, "+ north | 5\n+ north | 2\n+ south | 1")?)])?;
 //! let change = view.apply([("orders", ZBatch::parse(&orders, "- north | 2")?)])?;
-//! assert_eq!(change.to_string(), "+ north | 5\n- north | 7\n");
+//! assert_eq!(change.to_string(), "- north | 7\n+ north | 5\n");
 //! assert_eq!(view.snapshot()?.num_rows(), 2);
 //! # }
 //! # Ok::<(), deltaic::Error>(())
@@ -138,7 +138,7 @@ pub mod plan {
 pub mod prelude {
     pub use crate::batch::ZBatch;
     pub use crate::exec::{Circuit, CircuitBuilder, CircuitOptions};
+    pub use crate::{Error, Result};
     #[cfg(feature = "sql")]
     pub use crate::{View, schema};
-    pub use crate::{Error, Result};
 }

@@ -102,8 +102,11 @@ impl View {
         }
         let read = self.plan.sources();
         if let Some((name, _)) = known.iter().find(|(name, _)| !read.contains(name)) {
-            return Err(Error::user("TABLE_OR_VIEW_NOT_FOUND", format!("the view has no table '{name}'"))
-                .hint(format!("its tables are: {}", read.join(", "))));
+            return Err(Error::user(
+                "TABLE_OR_VIEW_NOT_FOUND",
+                format!("the view has no table '{name}'"),
+            )
+            .hint(format!("its tables are: {}", read.join(", "))));
         }
         self.step(known)
     }
@@ -141,7 +144,10 @@ impl View {
         let mut copies = Vec::with_capacity(rows.num_rows());
         for (row, &weight) in (0u32..).zip(rows.weights().iter()) {
             let times = usize::try_from(weight).map_err(|_| {
-                Error::data("NEGATIVE_MULTIPLICITY", "more copies of a row were deleted than inserted")
+                Error::data(
+                    "NEGATIVE_MULTIPLICITY",
+                    "more copies of a row were deleted than inserted",
+                )
             })?;
             copies.extend(std::iter::repeat_n(row, times));
         }

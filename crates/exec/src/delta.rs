@@ -8,8 +8,8 @@ use deltaic_batch::{Error, Result, ZBatch, hash_columns, shard_of};
 use deltaic_ops::Exchange;
 use rayon::prelude::*;
 
-/// Below this number of rows, all shards run on the calling thread.
-pub(crate) const PARALLEL_ROWS: usize = 8192;
+/// Below this number of rows, all shards run on the calling thread. Tests take both ways.
+pub(crate) const PARALLEL_ROWS: usize = if cfg!(test) { 8 } else { 8192 };
 
 /// A node's output in one epoch: pieces per shard.
 #[derive(Debug, Default)]

@@ -103,6 +103,11 @@ pub(crate) fn same_type(a: &Field, b: &Field) -> bool {
         (a, b) if binary(a) && binary(b) => true,
         (T::Timestamp(_, Some(_)), T::Timestamp(_, Some(_)))
         | (T::Timestamp(_, None), T::Timestamp(_, None)) => true,
+        // Tables have no unsigned integers.
+        (T::UInt8, T::Int16) | (T::Int16, T::UInt8) => true,
+        (T::UInt16, T::Int32) | (T::Int32, T::UInt16) => true,
+        (T::UInt32, T::Int64) | (T::Int64, T::UInt32) => true,
+        (T::UInt64, T::Decimal128(20, 0)) | (T::Decimal128(20, 0), T::UInt64) => true,
         (T::List(a) | T::LargeList(a), T::List(b) | T::LargeList(b)) => same_type(a, b),
         (T::Map(a, _), T::Map(b, _)) => same_type(a, b),
         (T::Struct(a), T::Struct(b)) => {

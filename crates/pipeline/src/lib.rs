@@ -17,6 +17,7 @@ mod project;
 mod query;
 mod report;
 mod state_store;
+mod supported;
 mod type_names;
 mod update;
 

@@ -80,3 +80,21 @@ fn numbers(storage: &Storage) -> Result<Vec<u64>> {
     numbers.sort_unstable();
     Ok(numbers)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_marker_counts_and_old_ones_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Storage::local(folder.path()).unwrap();
+        assert_eq!(Marker::load(&storage).unwrap(), Marker::default());
+        for update in 1..=30 {
+            let marker = Marker { update, time_us: 7, ..Marker::default() };
+            marker.save(&storage).unwrap();
+            assert_eq!(Marker::load(&storage).unwrap(), marker);
+        }
+        assert_eq!(numbers(&storage).unwrap().len(), 8);
+    }
+}

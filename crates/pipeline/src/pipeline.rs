@@ -121,7 +121,7 @@ impl Pipeline {
         let progress = ProgressIndex::load(&self.storage, &marker);
         let session = self.session()?;
         let files = FileCatalog::new(&self.project.root, session, &progress, &|_| false);
-        let graph = resolve(&self.project, session, &files)?;
+        let graph = self.resolve(session, &files)?;
         Ok(self.graph.get_or_init(|| graph))
     }
 
@@ -144,11 +144,26 @@ impl Pipeline {
         options: &RunOptions,
         progress: &dyn Progress,
     ) -> Result<UpdateReport, Errors> {
-        self.with_context(options, progress, |cx, selection| {
-            let _lock = RunLock::take(&self.project.storage)?;
-            let parallel = self.options.threads != Some(1);
-            crate::update::run(cx, selection, options, parallel)
-        })
+        let parallel = self.options.threads != Some(1);
+        loop {
+            let done = self.with_context(options, progress, |cx, selection| {
+                let _lock = RunLock::take(&self.project.storage)?;
+                if Marker::load(&self.storage)? != *cx.marker {
+                    // Another run ended between our look at the marker and the lock.
+                    return Ok(None);
+                }
+                crate::update::run(cx, selection, options, parallel).map(Some)
+            })?;
+            if let Some(report) = done {
+                return Ok(report);
+            }
+        }
+    }
+
+    fn resolve(&self, session: &Session, files: &FileCatalog<'_>) -> Result<Graph, Errors> {
+        let graph = resolve(&self.project, session, files)?;
+        let unsupported = crate::supported::unsupported(&graph);
+        if unsupported.is_empty() { Ok(graph) } else { Err(Errors(unsupported)) }
     }
 
     fn with_context<T>(
@@ -166,7 +181,7 @@ impl Pipeline {
                 || options.full_refresh.iter().any(|name| name.eq_ignore_ascii_case(key))
         };
         let files = FileCatalog::new(&self.project.root, &session, &progress_index, &reset);
-        let graph = resolve(&self.project, &session, &files)?;
+        let graph = self.resolve(&session, &files)?;
         let selection = Selection::new(&graph, options)?;
         let cores = || std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         let cx = Context {

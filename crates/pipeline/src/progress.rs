@@ -100,10 +100,13 @@ impl ProgressStore {
         serde_json::from_slice(&bytes).map_err(|e| damaged(format!("cannot be read: {e}")))
     }
 
-    /// Writes the file of `now.epoch`, as the change since `before` where that is shorter.
-    pub(crate) fn save(&self, before: &FlowProgress, now: &FlowProgress) -> Result<()> {
+    /// Writes the file of `now.epoch`, as the change since `before` where that is shorter. True
+    /// when the file holds everything, so that older ones are no longer needed once it counts.
+    pub(crate) fn save(&self, before: &FlowProgress, now: &FlowProgress) -> Result<bool> {
         let mut part = now.clone();
-        if before.epoch > 0 && now.epoch % COMPLETE_EVERY != 0 && only_grew(before, now) {
+        let due = now.epoch / COMPLETE_EVERY > before.epoch / COMPLETE_EVERY;
+        let complete = before.epoch == 0 || due || !only_grew(before, now);
+        if !complete {
             part.previous = before.epoch;
             for (key, input) in &mut part.inputs {
                 if let (
@@ -117,14 +120,12 @@ impl ProgressStore {
         }
         let bytes =
             serde_json::to_vec(&part).map_err(|e| Error::internal("PROGRESS", e.to_string()))?;
-        self.storage.put(&self.path(now.epoch), Bytes::from(bytes))
+        self.storage.put(&self.path(now.epoch), Bytes::from(bytes))?;
+        Ok(complete)
     }
 
-    /// Removes what `epoch` no longer needs (it holds everything or links to what it needs).
+    /// Removes files of epochs before one that holds everything.
     pub(crate) fn clean(&self, epoch: i64) -> Result<()> {
-        if epoch % COMPLETE_EVERY != 0 {
-            return Ok(());
-        }
         for name in self.storage.list(&self.folder)? {
             let number = name.strip_suffix(".json").and_then(|n| n.parse::<i64>().ok());
             if number.is_some_and(|n| n < epoch) {
@@ -156,4 +157,45 @@ fn only_grew(before: &FlowProgress, now: &FlowProgress) -> bool {
         (InputProgress::Files { files, .. }, _) => files.is_empty(),
         (InputProgress::Table(_), _) => true,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(path: &str, size: u64) -> FileEntry {
+        FileEntry { path: path.to_string(), size, mtime_us: 1 }
+    }
+
+    fn with_files(epoch: i64, count: u64) -> FlowProgress {
+        let files = (0..count).map(|i| (format!("f{i}"), entry(&format!("f{i}"), i))).collect();
+        let input = InputProgress::Files { schema: None, files };
+        let inputs = BTreeMap::from([("files:landing".to_string(), input)]);
+        FlowProgress { epoch, inputs, ..FlowProgress::default() }
+    }
+
+    #[test]
+    fn epochs_add_up_and_old_files_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = ProgressStore::new(&Storage::local(folder.path()).unwrap(), "d", "f");
+        let mut before = FlowProgress::default();
+        for epoch in 1..40 {
+            let now = with_files(epoch, u64::try_from(epoch).unwrap());
+            if store.save(&before, &now).unwrap() {
+                store.clean(epoch).unwrap();
+            }
+            assert_eq!(store.load(epoch).unwrap(), now, "epoch {epoch}");
+            before = now;
+        }
+        let files = std::fs::read_dir(folder.path().join("progress/d/f")).unwrap().count();
+        assert!(files <= 16, "{files}");
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = ProgressStore::new(&Storage::local(folder.path()).unwrap(), "d", "f");
+        assert_eq!(store.load(0).unwrap(), FlowProgress::default());
+        assert_eq!(store.load(3).unwrap_err().code(), "PROGRESS_DAMAGED");
+    }
 }

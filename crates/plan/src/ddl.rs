@@ -165,8 +165,9 @@ impl Reader {
     fn data_type(&mut self) -> Result<DataType> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(Error::user("PARSE_SYNTAX_ERROR", "the type is nested too deeply")
-                .at(self.here()));
+            return Err(
+                Error::user("PARSE_SYNTAX_ERROR", "the type is nested too deeply").at(self.here())
+            );
         }
         let at = self.here();
         let name = match self.peek() {
@@ -291,10 +292,8 @@ impl Reader {
         self.want(",")?;
         let value = self.data_type()?;
         self.want(">")?;
-        let entries = Fields::from(vec![
-            Field::new("key", key, false),
-            Field::new("value", value, true),
-        ]);
+        let entries =
+            Fields::from(vec![Field::new("key", key, false), Field::new("value", value, true)]);
         Ok(DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries), false)), false))
     }
 
@@ -327,8 +326,9 @@ fn split(text: &str) -> Result<(Vec<(Piece, Location)>, Location)> {
             let mut value = String::new();
             loop {
                 let Some(inner) = chars.next() else {
-                    return Err(Error::user("PARSE_SYNTAX_ERROR", format!("{c} is never closed"))
-                        .at(start));
+                    return Err(
+                        Error::user("PARSE_SYNTAX_ERROR", format!("{c} is never closed")).at(start)
+                    );
                 };
                 advance(&mut at, inner);
                 if inner == c && chars.next_if_eq(&c).is_none() {

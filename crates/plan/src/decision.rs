@@ -126,7 +126,11 @@ pub(crate) fn decide(
     let applicable = stats.has_state && deterministic;
     let candidates = vec![
         Candidate { technique: incremental, cost_us: costs.incremental / 1e3, applicable },
-        Candidate { technique: Technique::CompleteRecompute, cost_us: costs.full / 1e3, applicable: true },
+        Candidate {
+            technique: Technique::CompleteRecompute,
+            cost_us: costs.full / 1e3,
+            applicable: true,
+        },
     ];
     let (chosen, reason) = match policy {
         RefreshPolicy::Full => (Technique::CompleteRecompute, "REFRESH POLICY FULL".to_owned()),
@@ -173,8 +177,7 @@ fn costs(tree: &Tree, stats: &ViewStats) -> Costs {
         let (prior, flow) = match &node.kind {
             Kind::Source { name } => {
                 let rows = |map: &BTreeMap<String, u64>| float(map.get(name).copied().unwrap_or(0));
-                let flow =
-                    Flow { delta: rows(&stats.delta_rows), total: rows(&stats.source_rows) };
+                let flow = Flow { delta: rows(&stats.delta_rows), total: rows(&stats.source_rows) };
                 costs.incremental += flow.delta * READ.delta_ns;
                 costs.full += flow.total * READ.full_ns;
                 flows.push(flow);
@@ -237,8 +240,5 @@ fn joined(kind: JoinKind, cross: bool, inputs: &[Flow]) -> Flow {
 }
 
 fn float(rows: u64) -> f64 {
-    // Row counts beyond 2^53 do not exist.
-    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    let value = rows as f64;
-    value
+    rows as f64
 }

@@ -117,7 +117,7 @@ fn plan_text(text: &str) -> Error {
     } else if lower.contains("group by") && lower.contains("must") {
         "MISSING_AGGREGATION"
     } else if lower.contains("projections require unique expression names") {
-        "AMBIGUOUS_COLUMN_NAME"
+        "COLUMN_ALREADY_EXISTS"
     } else if lower.contains("no function matches") || lower.contains("coerc") {
         "DATATYPE_MISMATCH"
     } else if lower.contains("table function") && lower.contains("not found") {

@@ -18,6 +18,7 @@ use deltaic_ops::{
 
 use crate::catalog::{Source, Sources};
 use crate::decision::{self, Decision, RefreshPolicy, ViewStats};
+use crate::errors;
 use crate::explain;
 use crate::hybrid::Recompute;
 use crate::lower::Lowering;
@@ -25,7 +26,6 @@ use crate::session::provider::TableInput;
 use crate::session::{Planned, optimize};
 use crate::technique::Technique;
 use crate::tree::{Fingerprint, Kind, Node, NodeIx, Tree};
-use crate::errors;
 
 /// Version of what a fingerprint covers; raise it when stored state of an equal plan no longer
 /// fits.
@@ -75,9 +75,9 @@ pub(crate) fn plan(
     for field in planned.schema.fields() {
         fingerprint.mix(&format!("{} {} {}", field.name(), field.data_type(), field.is_nullable()));
     }
-    let append_only = read.iter().all(|(name, _)| {
-        matches!(sources.get(name), Some(Source::Table(table)) if table.append_only)
-    });
+    let append_only = read.iter().all(
+        |(name, _)| matches!(sources.get(name), Some(Source::Table(table)) if table.append_only),
+    );
     let technique = match unstable.is_empty() {
         true => technique_of(&tree, append_only),
         false => Technique::CompleteRecompute,
@@ -101,8 +101,8 @@ fn lowered(
     planned: &Planned,
     now: Option<DateTime<Utc>>,
 ) -> Result<(Tree, NodeIx)> {
-    let optimized = optimize::optimize(state, planned.plan.clone(), now)
-        .map_err(|e| errors::planning(&e))?;
+    let optimized =
+        optimize::optimize(state, planned.plan.clone(), now).map_err(|e| errors::planning(&e))?;
     let mut lowering = Lowering::new(state.clone());
     let top = lowering.lower(&optimized)?;
     let mut tree = lowering.tree;
@@ -268,7 +268,16 @@ impl ViewPlan {
                 builder.source(name.clone(), schema.clone())?;
             }
         }
-        builder.output(OUTPUT, ids[inner.root])?;
+        let mut root = ids[inner.root];
+        if builder.schema(root)? != inner.schema {
+            // Operators name their output columns themselves.
+            let columns = (inner.schema.fields().iter().enumerate())
+                .map(|(i, f)| (Arc::new(ColumnRef(i)) as Arc<dyn Evaluator>, f.as_ref().clone()))
+                .collect();
+            let rename = Project::try_new(builder.schema(root)?, columns, "rename".into())?;
+            root = builder.add(Arc::new(rename), &[root])?;
+        }
+        builder.output(OUTPUT, root)?;
         builder.build(options)
     }
 
@@ -318,9 +327,7 @@ fn operator(tree: &Tree, node: &Node) -> Result<Arc<dyn Operator>> {
             calls: calls.clone(),
         })?),
         Kind::Distinct => Arc::new(Distinct::try_new(input(0)?)?),
-        Kind::Constant { region } => {
-            Arc::new(Recompute::new(region.clone(), Vec::new(), detail))
-        }
+        Kind::Constant { region } => Arc::new(Recompute::new(region.clone(), Vec::new(), detail)),
         Kind::Hybrid { region, .. } => {
             let schemas = node.inputs.iter().map(|&i| tree.schema(i).clone()).collect();
             Arc::new(Recompute::new(region.clone(), schemas, detail))

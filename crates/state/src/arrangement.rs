@@ -11,7 +11,7 @@
 
 mod base;
 mod bytes;
-mod equal;
+mod keys;
 mod layout;
 mod live_set;
 #[cfg(test)]

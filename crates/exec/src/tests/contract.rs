@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, RecordBatch};
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema};
 use deltaic_batch::{Error, ZBatch};
-use deltaic_ops::{Algebra, Exchange, Filter, UnionAll};
+use deltaic_ops::{Algebra, Exchange, Filter, Join, JoinKind, JoinSpec, Project, UnionAll};
 
-use super::{Even, Stub, batch, columns, pairs, rows};
+use super::{Even, Stub, True, batch, columns, pairs, rows};
 use crate::{Circuit, CircuitBuilder, CircuitOptions};
 
 fn options(shards: usize) -> CircuitOptions {
@@ -161,6 +161,48 @@ fn rows_that_cancel_out_reach_no_function() {
     builder.output("view", picky).unwrap();
     let mut circuit = builder.build(CircuitOptions { shards: 1, checks: false }).unwrap();
     assert_eq!(step(&mut circuit, batch("+ 1 | 1")).unwrap().to_string(), "+ 1 | 1\n");
+}
+
+#[test]
+fn rows_without_columns_flow_and_join() {
+    let none = columns(&[]);
+    let rows = |weights: Vec<i64>| {
+        let options = RecordBatchOptions::new().with_row_count(Some(weights.len()));
+        let rows = RecordBatch::try_new_with_options(none.clone(), Vec::new(), &options).unwrap();
+        ZBatch::try_new(rows, weights).unwrap()
+    };
+    for shards in [1, 3] {
+        let mut builder = CircuitBuilder::new();
+        let left = builder.source("left", none.clone()).unwrap();
+        let right = builder.source("right", none.clone()).unwrap();
+        let filter = Filter::try_new(none.clone(), Arc::new(True), "true".into()).unwrap();
+        let filtered = builder.add(Arc::new(filter), &[left]).unwrap();
+        let project = Project::try_new(none.clone(), Vec::new(), String::new()).unwrap();
+        let projected = builder.add(Arc::new(project), &[filtered]).unwrap();
+        for kind in [JoinKind::Inner, JoinKind::Full, JoinKind::LeftAnti] {
+            let join = Join::try_new(JoinSpec {
+                left: none.clone(),
+                right: none.clone(),
+                kind,
+                on: Vec::new(),
+                null_equals_null: false,
+                residual: None,
+                output: none.clone(),
+                detail: String::new(),
+            });
+            let node = builder.add(Arc::new(join.unwrap()), &[projected, right]).unwrap();
+            builder.output(format!("{kind:?}"), node).unwrap();
+        }
+        let mut circuit = builder.build(options(shards)).unwrap();
+        let mut step = |left: Vec<i64>, right: Vec<i64>| -> Vec<i64> {
+            let inputs = vec![("left".to_owned(), rows(left)), ("right".to_owned(), rows(right))];
+            let out = circuit.step(inputs).unwrap();
+            ["Inner", "Full", "LeftAnti"].map(|name| out[name].weights().iter().sum()).into()
+        };
+        assert_eq!(step(vec![1; 20], vec![]), [0, 20, 20]);
+        assert_eq!(step(vec![], vec![1, 2]), [60, 40, -20]);
+        assert_eq!(step(vec![-15], vec![-3]), [-60, -55, 5]);
+    }
 }
 
 #[test]

@@ -50,6 +50,16 @@ impl Evaluator for Even {
     }
 }
 
+/// TRUE.
+#[derive(Debug)]
+struct True;
+
+impl Evaluator for True {
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        Ok(Arc::new(BooleanArray::from(vec![true; batch.num_rows()])))
+    }
+}
+
 /// `left ⋈ right` on `k`.
 fn join(kind: JoinKind, output: SchemaRef) -> Arc<Join> {
     Arc::new(

@@ -1,6 +1,6 @@
 //! Emission: the rows of touched groups before and after a step, where they differ.
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::kernels::cmp::not_distinct;
 use arrow::datatypes::SchemaRef;
 use deltaic_batch::{Result, ZBatch};
@@ -8,9 +8,9 @@ use deltaic_batch::{Result, ZBatch};
 use crate::Output;
 
 /// Groups per output piece; each has two rows at most.
-const PIECE_GROUPS_MAX: usize = 1 << 13;
+pub(super) const PIECE_GROUPS_MAX: usize = 1 << 13;
 
-/// The results of the touched groups at one time.
+/// The results of some groups at one time.
 #[derive(Debug)]
 pub(super) struct Results {
     /// Which groups have a row.
@@ -19,7 +19,8 @@ pub(super) struct Results {
     pub(super) columns: Vec<ArrayRef>,
 }
 
-/// Pushes the old row (−1) and the new row (+1) of each group whose row changed.
+/// Pushes the old row (−1) and the new row (+1) of each group whose row changed. All columns have
+/// one value per group, of which there are [`PIECE_GROUPS_MAX`] at most.
 pub(super) fn emit(
     schema: &SchemaRef,
     key: &[ArrayRef],
@@ -27,28 +28,15 @@ pub(super) fn emit(
     after: &Results,
     out: &mut dyn Output,
 ) -> Result<()> {
-    let groups = after.present.len();
-    for start in (0..groups).step_by(PIECE_GROUPS_MAX) {
-        let length = PIECE_GROUPS_MAX.min(groups - start);
-        let (before, after) = (before.slice(start, length), after.slice(start, length));
-        let changed = changed(&before, &after)?;
-        let key: Vec<ArrayRef> = key.iter().map(|column| column.slice(start, length)).collect();
-        let (old, new) = (before.rows(&changed), after.rows(&changed));
-        if old.len() + new.len() > 0 {
-            out.push(piece(schema, &key, (&before, old), (&after, new))?)?;
-        }
+    let changed = changed(before, after)?;
+    let (old, new) = (before.rows(&changed), after.rows(&changed));
+    if old.is_empty() && new.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    out.push(piece(schema, key, (before, old), (after, new))?)
 }
 
 impl Results {
-    fn slice(&self, start: usize, length: usize) -> Self {
-        Self {
-            present: self.present[start..start + length].to_vec(),
-            columns: self.columns.iter().map(|column| column.slice(start, length)).collect(),
-        }
-    }
-
     /// The groups that have a row and changed.
     fn rows(&self, changed: &[bool]) -> Vec<u32> {
         let rows = (0_u32..).zip(self.present.iter().zip(changed));

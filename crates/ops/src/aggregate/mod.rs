@@ -43,7 +43,7 @@ use deltaic_state::{AccumulatorColumn, GroupSpec, GroupTable, Slot, SlotSpec};
 use crate::{Algebra, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext};
 use crate::{input, multiplicity};
 use accumulate::{Selection, masked_weights};
-use emit::Results;
+use emit::{PIECE_GROUPS_MAX, Results, emit};
 use outcome::Groups;
 use plan::{Outcome, Plan, column_type};
 pub use spec::{AggregateCall, AggregateFunction, AggregateSpec};
@@ -152,6 +152,15 @@ impl Aggregate {
         Ok(())
     }
 
+    /// Adds the delta to the ordered values of MIN and MAX.
+    fn apply_values(&self, extremes: &mut [Slot], delta: &ZBatch, key: &[ArrayRef]) -> Result<()> {
+        let specs = &self.spec.slots[1 + self.plan.distincts.len()..];
+        for ((extreme, spec), values) in self.plan.extremes.iter().zip(specs).zip(extremes) {
+            values.rows()?.apply(&extremes::values_delta(spec, extreme, key, delta)?)?;
+        }
+        Ok(())
+    }
+
     /// The results of groups as they are now. `always` says that they have a row without rows of
     /// the input, too.
     fn results(
@@ -243,20 +252,20 @@ impl Operator for Aggregate {
             groups.upsert(&[], &hash_columns(&[], 1)?)?;
         }
         let touched = groups.touched().to_vec();
-        let touched_key = groups.keys(&touched)?;
 
         let had_row = is_global && !cx.is_first();
-        let before = self.results(groups, extremes, &touched, &touched_key, had_row)?;
-        self.accumulate(groups, distincts, delta, &key, &group_of_row)?;
-        let extreme_slots = &self.spec.slots[1 + distincts.len()..];
-        for ((extreme, slot), values) in
-            self.plan.extremes.iter().zip(extreme_slots).zip(extremes.iter_mut())
-        {
-            values.rows()?.apply(&extremes::values_delta(slot, extreme, &key, delta)?)?;
+        let mut before = Vec::new();
+        for piece in touched.chunks(PIECE_GROUPS_MAX) {
+            let key = groups.keys(piece)?;
+            let results = self.results(groups, extremes, piece, &key, had_row)?;
+            before.push((key, results));
         }
-        let after = self.results(groups, extremes, &touched, &touched_key, is_global)?;
-
-        emit::emit(&self.spec.output, &touched_key, &before, &after, out)?;
+        self.accumulate(groups, distincts, delta, &key, &group_of_row)?;
+        self.apply_values(extremes, delta, &key)?;
+        for (piece, (key, before)) in touched.chunks(PIECE_GROUPS_MAX).zip(before) {
+            let after = self.results(groups, extremes, piece, &key, is_global)?;
+            emit(&self.spec.output, &key, &before, &after, out)?;
+        }
         groups.settle()
     }
 }

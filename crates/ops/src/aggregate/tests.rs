@@ -286,6 +286,29 @@ fn what_has_no_incremental_form_is_refused() {
 }
 
 #[test]
+fn many_groups_come_out_in_bounded_pieces() {
+    let groups = 3 * PIECE_GROUPS_MAX + 1;
+    let schema = schema(&[("k", DataType::Int64), ("x", DataType::Int64)]);
+    let mut f = Fixture::new(&schema, &[0], sum_and_count());
+    let load: String = (0..groups).map(|k| format!("+ {k} | 1\n")).collect();
+    assert_eq!(f.step(&load).lines().count(), groups);
+    let more: String = (0..groups).step_by(2).map(|k| format!("+ {k} | 2\n")).collect();
+    let delta = ZBatch::parse(&schema, &more).unwrap();
+    let mut out: Vec<ZBatch> = Vec::new();
+    let cx = StepContext { epoch: 1, shard: 0, shards: 1 };
+    f.aggregate.step(&[delta], &mut f.state, &mut out, &cx).unwrap();
+    assert_eq!(out.len(), 2);
+    assert!(out.iter().all(|piece| piece.num_rows() <= 2 * PIECE_GROUPS_MAX));
+    let all = ZBatch::concat(&f.aggregate.spec().output, &out).unwrap();
+    assert_eq!(all.num_rows(), groups.div_ceil(2) * 2);
+    let lines = all.to_string();
+    assert!(lines.lines().all(|line| match line.split_at(1) {
+        ("-", row) => row.ends_with("| 1 | 1"),
+        (_, row) => row.ends_with("| 3 | 2"),
+    }));
+}
+
+#[test]
 fn explain_names_keys_and_calls() {
     let calls = vec![
         distinct(call(AggregateFunction::Sum, 1, DataType::Int64)),

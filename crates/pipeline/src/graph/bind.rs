@@ -28,6 +28,8 @@ pub(super) struct BoundFlow {
     pub(super) views: BTreeMap<String, String>,
     /// Schema of the query.
     pub(super) schema: SchemaRef,
+    /// Datasets that the query itself names, and whether as a stream.
+    pub(super) reads: Vec<(usize, bool)>,
     /// AUTO CDC against that schema.
     pub(super) cdc: Option<CdcPlan>,
 }
@@ -153,7 +155,11 @@ impl Binder<'_> {
                 Some(cdc::plan(spec, &schema, self.session, &flow.file, &target.name)?)
             }
         };
-        Ok(BoundFlow { inputs, views, schema, cdc })
+        let mut named: Vec<(usize, bool)> =
+            reads.iter().filter_map(|r| Some((r.dataset()?, r.streaming))).collect();
+        named.sort_unstable();
+        named.dedup();
+        Ok(BoundFlow { inputs, views, schema, reads: named, cdc })
     }
 
     fn read(&self, read: &Read, inputs: &mut Inputs) -> Result<()> {
@@ -307,11 +313,13 @@ pub(super) fn finish(mut definitions: Definitions, order: &Order, mut bound: Bou
         for &flow in &definition.flows {
             let Some(mut flow_bound) = bound.flows[flow].take() else { continue };
             flow_bound.inputs.iter_mut().for_each(|i| renumber(&mut i.source, &position));
+            flow_bound.reads.iter_mut().for_each(|(d, _)| *d = position[*d]);
             let flow = &definitions.flows[flow];
             if definition.is_view() {
                 node.view_query = Some(flow.query().text.clone());
                 node.view_inputs = flow_bound.inputs;
                 node.view_views = flow_bound.views;
+                node.reads = flow_bound.reads;
             } else {
                 node.flows.push(graph.flows.len());
                 graph.flows.push(flow_node(flow, flow_bound, target, definition));
@@ -349,6 +357,7 @@ fn dataset_node(definition: &DatasetDef, bound: BoundDataset, append_only: bool)
         view_query: None,
         view_inputs: Vec::new(),
         view_views: BTreeMap::new(),
+        reads: Vec::new(),
         append_only,
         location: location(&definition.file, ast.name.span),
     }
@@ -371,6 +380,7 @@ fn flow_node(flow: &FlowDef, bound: BoundFlow, target: usize, dataset: &DatasetD
         query: query.text.clone(),
         views: bound.views,
         inputs: bound.inputs,
+        reads: bound.reads,
         schema: bound.schema,
         once: flow.once,
         configuration: flow.configuration.clone(),

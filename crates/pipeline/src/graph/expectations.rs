@@ -3,13 +3,13 @@
 use arrow::datatypes::{DataType, SchemaRef};
 use deltaic_batch::Error;
 use deltaic_plan::{Session, TypedExpression};
-use deltaic_sql::{Expectation, OnViolation, Spanned};
+use deltaic_sql::Expectation;
 
 use super::bind::BoundFlow;
 use super::definitions::{DatasetDef, FlowDef};
 use super::places::{in_text, location};
 
-/// Binds the expectations of a dataset, and its NOT NULL columns as such.
+/// Binds the expectations of a dataset.
 pub(super) fn bind(
     definition: &DatasetDef,
     flows: &[(&FlowDef, &BoundFlow)],
@@ -18,7 +18,7 @@ pub(super) fn bind(
     errors: &mut Vec<Error>,
 ) -> Vec<(Expectation, TypedExpression)> {
     let events = flows.iter().find(|(_, f)| f.cdc.is_some()).map(|(_, f)| &f.schema);
-    let mut wanted = definition.ast.expectations.clone();
+    let wanted = definition.ast.expectations.clone();
     for (n, e) in wanted.iter().enumerate() {
         if wanted[..n].iter().any(|o| o.name.value.eq_ignore_ascii_case(&e.name.value)) {
             let message = format!("constraint '{}' is defined twice", e.name.value);
@@ -26,9 +26,6 @@ pub(super) fn bind(
             let at = location(&definition.file, e.name.span);
             errors.push(error.object(&definition.name).at(at));
         }
-    }
-    if events.is_none() {
-        wanted.extend(not_null(definition, flows));
     }
     let schema = events.unwrap_or(schema);
     let differ = |(_, f): &(&FlowDef, &BoundFlow)| f.schema.fields() != schema.fields();
@@ -74,27 +71,4 @@ fn one(
     Err(Error::user("DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", message)
         .object(&definition.name)
         .at(location(&definition.file, text.span)))
-}
-
-/// Columns that are declared NOT NULL and that a flow might give a NULL.
-fn not_null<'a>(
-    definition: &'a DatasetDef,
-    flows: &'a [(&FlowDef, &BoundFlow)],
-) -> impl Iterator<Item = Expectation> + 'a {
-    definition.ast.columns.iter().filter(|c| c.not_null).filter_map(move |column| {
-        let name = &column.name.value;
-        let nullable = |(_, f): &(&FlowDef, &BoundFlow)| {
-            let mut fields = f.schema.fields().iter();
-            fields.find(|f| f.name().eq_ignore_ascii_case(name)).is_none_or(|f| f.is_nullable())
-        };
-        flows.iter().any(nullable).then(|| {
-            let span = column.name.span;
-            let condition = format!("`{}` IS NOT NULL", name.replace('`', "``"));
-            Expectation {
-                name: Spanned { value: format!("{name}_not_null"), span },
-                condition: Spanned { value: condition, span },
-                action: OnViolation::FailUpdate,
-            }
-        })
-    })
 }

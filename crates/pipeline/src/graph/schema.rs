@@ -6,15 +6,41 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use deltaic_batch::{Error, Result};
 use deltaic_plan::Session;
 use deltaic_sql::{Column, DatasetKind};
+use deltaic_table::table_schema;
 
 use super::bind::BoundFlow;
 use super::cdc;
 use super::definitions::{DatasetDef, FlowDef};
 use super::places::{in_text, location};
 
-/// The schema; `None` if it is not known since not all flows are (`complete`) and the columns are
+/// The schema as it is stored; `None` if it is not known since not all flows are (`complete`) and the columns are
 /// not declared.
 pub(super) fn of_dataset(
+    definition: &DatasetDef,
+    flows: &[(&FlowDef, &BoundFlow)],
+    complete: bool,
+    session: &Session,
+) -> Result<Option<SchemaRef>, Vec<Error>> {
+    let schema = declared_or_inferred(definition, flows, complete, session)?;
+    match schema {
+        Some(schema) if !definition.is_view() => {
+            let at = || location(&definition.file, definition.ast.name.span);
+            let stored = table_schema(&schema).map_err(|e| {
+                let column = e.get_object().map_or(String::new(), |c| format!("column '{c}': "));
+                let error = Error::new(e.class(), e.code(), format!("{column}{}", e.message()));
+                let error = error.object(&definition.name).at(at());
+                vec![match e.get_hint() {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }]
+            })?;
+            Ok(Some(stored))
+        }
+        other => Ok(other),
+    }
+}
+
+fn declared_or_inferred(
     definition: &DatasetDef,
     flows: &[(&FlowDef, &BoundFlow)],
     complete: bool,

@@ -97,6 +97,9 @@ pub struct FlowNode {
     pub views: BTreeMap<String, String>,
     /// Leaf inputs, each once.
     pub inputs: Vec<FlowInput>,
+    /// Datasets that the query itself names, views included: index into [`Graph::datasets`], and
+    /// whether it is read as a stream.
+    pub reads: Vec<(usize, bool)>,
     /// Schema of the query's rows.
     pub schema: SchemaRef,
     /// `ONCE`.
@@ -116,11 +119,11 @@ pub struct DatasetNode {
     pub name: String,
     /// Kind.
     pub kind: DatasetKind,
-    /// Schema of its rows, declared or derived. Columns are nullable unless declared NOT NULL.
+    /// Schema of its rows, declared or derived, in the types that tables hold. Columns are nullable
+    /// unless declared NOT NULL; flows may yield other orders, narrower types, fewer columns.
     pub schema: SchemaRef,
     /// Expectations on what flows in, bound to `schema`; on an AUTO CDC target, bound to the
-    /// events (the schema of its flows). A NOT NULL column that a flow might give a NULL is one
-    /// more of them.
+    /// events (the schema of its flows).
     pub expectations: Vec<(Expectation, TypedExpression)>,
     /// `COMMENT`.
     pub comment: Option<String>,
@@ -136,6 +139,8 @@ pub struct DatasetNode {
     pub view_inputs: Vec<FlowInput>,
     /// Views that a view's query reaches, as [`FlowNode::views`].
     pub view_views: BTreeMap<String, String>,
+    /// Datasets that a view's query itself names, as [`FlowNode::reads`].
+    pub reads: Vec<(usize, bool)>,
     /// Rows are only ever added.
     pub append_only: bool,
     /// Where it is written.

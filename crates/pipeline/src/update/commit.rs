@@ -70,11 +70,15 @@ pub(crate) fn commit(
         cx.steps.pass("operator state")?;
         write_state(&state_store, state, epoch, stored.epoch(""))?;
     }
+    let mut obsolete = Vec::new();
     for flow in &mut plan.flows {
         flow.after.epoch = epoch;
         flow.after.update = cx.update;
         cx.steps.pass("progress")?;
-        ProgressStore::new(cx.storage, &node.key, &flow.flow).save(&flow.before, &flow.after)?;
+        let store = ProgressStore::new(cx.storage, &node.key, &flow.flow);
+        if store.save(&flow.before, &flow.after)? {
+            obsolete.push(store);
+        }
     }
     cx.steps.pass("table")?;
     let before = open_or_create(cx, node, stored, &plan.schema)?;
@@ -84,7 +88,9 @@ pub(crate) fn commit(
     let mut epochs = stored.epochs.clone();
     for flow in &plan.flows {
         epochs.insert(flow.flow.clone(), epoch);
-        ProgressStore::new(cx.storage, &node.key, &flow.flow).clean(epoch)?;
+    }
+    for store in obsolete {
+        store.clean(epoch)?;
     }
     if plan.state.is_some() {
         epochs.insert(String::new(), epoch);

@@ -2,5 +2,6 @@
 
 mod crashes;
 mod flows;
+#[cfg(test)]
 mod project;
 mod wrong_input;

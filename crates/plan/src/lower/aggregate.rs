@@ -79,7 +79,7 @@ impl Lowering {
         if plain && columns.exprs.len() == node.input.schema().fields().len() {
             return Ok(self.columns(input, &(0..columns.exprs.len()).collect::<Vec<_>>(), &schema));
         }
-        let detail = super::list(columns.exprs.iter().map(ToString::to_string));
+        let detail = super::list(columns.exprs.iter().map(super::shown));
         let kind = Kind::Project { columns: evaluators };
         Ok(self.tree.add(kind, vec![input], schema, detail, &spec))
     }
@@ -122,11 +122,11 @@ impl Lowering {
         let fields: Vec<_> = (output.fields()[..keys.len()].iter().cloned())
             .chain(calls.iter().map(|(_, call)| Arc::new(call.output.clone())))
             .collect();
-        let functions = super::list(calls.iter().map(|(i, _)| node.aggr_expr[*i].to_string()));
+        let functions = super::list(calls.iter().map(|(i, _)| super::shown(&node.aggr_expr[*i])));
         let detail = match keys.is_empty() {
             true => functions,
             false => {
-                let by = super::list(node.group_expr.iter().map(ToString::to_string));
+                let by = super::list(node.group_expr.iter().map(super::shown));
                 format!("{functions} by {by}")
             }
         };

@@ -118,7 +118,13 @@ impl Lowering {
     }
 
     /// A join node over both sides, with their added columns.
-    fn raw_join(&mut self, kind: JoinKind, sides: &Sides<'_>, l: &Side, r: &Side) -> Result<NodeIx> {
+    fn raw_join(
+        &mut self,
+        kind: JoinKind,
+        sides: &Sides<'_>,
+        l: &Side,
+        r: &Side,
+    ) -> Result<NodeIx> {
         let (left, right) = (self.tree.schema(l.node).clone(), self.tree.schema(r.node).clone());
         let mut spec = format!("{:?} {:?} {}", l.keys, r.keys, sides.null_equals_null);
         let residual = match sides.residual {
@@ -234,8 +240,13 @@ impl Lowering {
         let anti = self.raw_join(JoinKind::LeftAnti, sides, l, r)?;
         let schema = self.tree.schema(anti).clone();
         let predicate = Arc::new(IsNotNull(left_key));
-        let valued =
-            self.tree.add(Kind::Filter { predicate }, vec![anti], schema, "key IS NOT NULL".into(), &format!("not null {left_key}"));
+        let valued = self.tree.add(
+            Kind::Filter { predicate },
+            vec![anti],
+            schema,
+            "key IS NOT NULL".into(),
+            &format!("not null {left_key}"),
+        );
         let whole = self.right_side_is(r.node, right_key, RightSide::WithoutNull);
         let unmatched = self.beside(valued, whole)?;
         let kept: Vec<usize> = (0..l.width).collect();
@@ -322,9 +333,12 @@ fn simple_not_in(join: &Join) -> bool {
 
 fn condition(sides: &Sides<'_>) -> String {
     let equals = if sides.null_equals_null { " IS NOT DISTINCT FROM " } else { " = " };
-    let mut parts: Vec<String> =
-        sides.on.iter().map(|(l, r)| format!("{l}{equals}{r}")).collect();
-    parts.extend(sides.residual.map(ToString::to_string));
+    let mut parts: Vec<String> = sides
+        .on
+        .iter()
+        .map(|(l, r)| format!("{}{equals}{}", super::shown(l), super::shown(r)))
+        .collect();
+    parts.extend(sides.residual.map(super::shown));
     if parts.is_empty() { "every pair".into() } else { parts.join(" AND ") }
 }
 
@@ -366,8 +380,9 @@ impl Evaluator for RightSide {
         Ok(Arc::new(match self {
             Self::Empty => empty,
             Self::WithoutNull => {
-                let complete = cmp::eq(&rows.as_primitive::<Int64Type>(), &values.as_primitive::<Int64Type>())?;
-                debug_assert_eq!(complete.len(), empty.len());
+                let (rows, values) =
+                    (rows.as_primitive::<Int64Type>(), values.as_primitive::<Int64Type>());
+                let complete = cmp::eq(rows, values)?;
                 boolean::and(&complete, &boolean::not(&empty)?)?
             }
         }))

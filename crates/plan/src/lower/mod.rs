@@ -113,7 +113,7 @@ impl Lowering {
         let predicate_type = arrow::datatypes::DataType::Boolean;
         let kind = Kind::Filter { predicate: Expression::evaluator(physical, predicate_type) };
         let output = self.tree.schema(input).clone();
-        Ok(self.tree.add(kind, vec![input], output, predicate.to_string(), &spec))
+        Ok(self.tree.add(kind, vec![input], output, shown(predicate), &spec))
     }
 
     fn projection(
@@ -132,7 +132,7 @@ impl Lowering {
             let evaluator = Expression::evaluator(physical, field.data_type().clone());
             columns.push((evaluator, field.as_ref().clone()));
         }
-        let detail = list(exprs.iter().map(ToString::to_string));
+        let detail = list(exprs.iter().map(shown));
         Ok(self.tree.add(Kind::Project { columns }, vec![input], output, detail, &spec.join(";")))
     }
 
@@ -144,7 +144,9 @@ impl Lowering {
             return input;
         }
         let columns: Vec<(Arc<dyn Evaluator>, Field)> = (columns.iter().zip(output.fields()))
-            .map(|(&i, field)| (Arc::new(ColumnRef(i)) as Arc<dyn Evaluator>, field.as_ref().clone()))
+            .map(|(&i, field)| {
+                (Arc::new(ColumnRef(i)) as Arc<dyn Evaluator>, field.as_ref().clone())
+            })
             .collect();
         let spec = format!("{columns:?}");
         let detail = list(output.fields().iter().map(|field| field.name().clone()));
@@ -193,6 +195,14 @@ fn can_fail(expr: &Expr) -> bool {
         })
     });
     found.unwrap_or(true)
+}
+
+/// An expression as people write it.
+fn shown(expr: &Expr) -> String {
+    match expr {
+        Expr::Alias(alias) => format!("{} AS {}", alias.expr.human_display(), alias.name),
+        other => other.human_display().to_string(),
+    }
 }
 
 /// `a, b, … 12 columns`.

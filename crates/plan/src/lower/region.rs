@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::expr::{AggregateFunction, WindowFunctionParams};
-use datafusion::logical_expr::{
-    Expr, LogicalPlan, Sort, SortExpr, Window,
-};
+use datafusion::logical_expr::{Expr, LogicalPlan, Window};
 use deltaic_batch::{Error, Result};
 
 use super::Lowering;
@@ -16,7 +13,7 @@ use crate::errors;
 use crate::hybrid::{Hole, Order, Region, RegionInput};
 use crate::session::batch::relaxed;
 use crate::session::provider::TableInput;
-use crate::session::sums;
+use crate::session::{sums, ties};
 use crate::tree::{Kind, NodeIx};
 
 /// A region under construction: the nodes that its holes stand for.
@@ -108,11 +105,11 @@ impl Lowering {
         match plan {
             LogicalPlan::Sort(sort) => {
                 let hole = self.hole(&sort.input, Order::Any, cut)?;
-                Ok(sorted(hole, sort.expr.clone(), sort.fetch))
+                Ok(ties::sorted(hole, sort.expr.clone(), sort.fetch))
             }
-            LogicalPlan::Limit(limit) if !ordered(&limit.input) => {
+            LogicalPlan::Limit(limit) if !ties::ordered(&limit.input) => {
                 let hole = self.hole(&limit.input, Order::Any, cut)?;
-                rebuilt(plan, sorted(hole, Vec::new(), None))
+                rebuilt(plan, ties::sorted(hole, Vec::new(), None))
             }
             LogicalPlan::Limit(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
                 let inputs = plan.inputs();
@@ -133,38 +130,16 @@ impl Lowering {
         window: &Window,
         cut: &mut Cut,
     ) -> Result<LogicalPlan> {
-        let mut keys: Vec<SortExpr> = Vec::new();
-        if let Some(Expr::WindowFunction(function)) =
-            window.window_expr.first().map(|expr| expr.clone().unalias())
-        {
-            let WindowFunctionParams { partition_by, order_by, .. } = function.params;
-            keys.extend(partition_by.into_iter().map(|expr| expr.sort(true, true)));
-            keys.extend(order_by);
-        }
-        let keys = tie_broken(&window.input, keys);
-        self.cut_children(plan, cut, &Order::By(keys))
+        let keys = ties::window_keys(window);
+        let order = if keys.is_empty() { Order::Any } else { Order::By(keys) };
+        self.cut_children(plan, cut, &order)
     }
 
-    /// An aggregate over its input in canonical order; ordered calls have their ties broken.
+    /// An aggregate over its input in canonical order, which float sums depend on; ordered calls
+    /// have a total order.
     fn cut_aggregate(&mut self, plan: &LogicalPlan, cut: &mut Cut) -> Result<LogicalPlan> {
         let template = self.cut_children(plan, cut, &Order::Canonical)?;
-        let LogicalPlan::Aggregate(node) = &template else { return Ok(template) };
-        let input = node.input.clone();
-        template
-            .map_expressions(|expr| {
-                expr.transform_up(|e| match e {
-                    Expr::AggregateFunction(AggregateFunction { func, mut params })
-                        if !params.order_by.is_empty() && !params.distinct =>
-                    {
-                        params.order_by = tie_broken(&input, params.order_by);
-                        let call = AggregateFunction { func, params };
-                        Ok(Transformed::yes(Expr::AggregateFunction(call)))
-                    }
-                    other => Ok(Transformed::no(other)),
-                })
-            })
-            .map(|plan| plan.data)
-            .map_err(|e| errors::planning(&e))
+        ties::ordered_calls(template).map_err(|e| errors::planning(&e))
     }
 
     /// A recursive query as a whole; its inputs are the tables that it reads.
@@ -216,43 +191,8 @@ fn is_table(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::TableScan(scan) if scan.source.is::<TableInput>())
 }
 
-/// The rows below come in an order that a LIMIT refers to.
-fn ordered(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Sort(_) => true,
-        LogicalPlan::Limit(limit) => ordered(&limit.input),
-        LogicalPlan::Projection(p) => ordered(&p.input),
-        LogicalPlan::SubqueryAlias(alias) => ordered(&alias.input),
-        _ => false,
-    }
-}
-
-fn sorted(input: LogicalPlan, keys: Vec<SortExpr>, fetch: Option<usize>) -> LogicalPlan {
-    let expr = tie_broken(&input, keys);
-    if expr.is_empty() {
-        return input;
-    }
-    LogicalPlan::Sort(Sort { expr, input: Arc::new(input), fetch })
-}
-
 fn rebuilt(plan: &LogicalPlan, input: LogicalPlan) -> Result<LogicalPlan> {
     plan.with_new_exprs(plan.expressions(), vec![input]).map_err(|e| errors::planning(&e))
-}
-
-/// The sort keys, then every other column that has an order, ascending, NULL first.
-fn tie_broken(input: &LogicalPlan, mut keys: Vec<SortExpr>) -> Vec<SortExpr> {
-    for (column, field) in input.schema().columns().into_iter().zip(input.schema().fields()) {
-        let expr = Expr::Column(column);
-        let known = keys.iter().any(|key| key.expr == expr);
-        if !known && has_order(field.data_type()) {
-            keys.push(expr.sort(true, true));
-        }
-    }
-    keys
-}
-
-fn has_order(data_type: &arrow::datatypes::DataType) -> bool {
-    !data_type.is_nested()
 }
 
 /// Name of the operator for the event log, and why it is recomputed.

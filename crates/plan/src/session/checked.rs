@@ -31,7 +31,6 @@ enum Op {
     Rem,
 }
 
-
 /// A checked binary operation on two values of one numeric type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
@@ -74,7 +73,10 @@ impl ScalarUDFImpl for Checked {
 
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
         arg_types.first().cloned().ok_or_else(|| {
-            datafusion::common::DataFusionError::Internal(format!("{} without arguments", self.name))
+            datafusion::common::DataFusionError::Internal(format!(
+                "{} without arguments",
+                self.name
+            ))
         })
     }
 

@@ -31,6 +31,7 @@ pub(crate) mod parse;
 pub(crate) mod provider;
 mod set_operations;
 pub(crate) mod sums;
+pub(crate) mod ties;
 
 use provider::Planning;
 
@@ -119,6 +120,7 @@ impl Session {
     ) -> Result<(SchemaRef, Vec<RecordBatch>)> {
         let planned = self.analyze(sql, sources)?;
         let plan = optimize::optimize(&self.state, planned.plan, Some(self.now()?))
+            .and_then(ties::broken)
             .and_then(sums::checked)
             .map_err(|e| errors::planning(&e))?;
         let plan = batch::bind_tables(plan, &mut tables)?;
@@ -133,8 +135,8 @@ impl Session {
     /// A scalar expression over a schema (expectations, sequence, delete condition).
     pub fn expression(&self, sql: &str, schema: &SchemaRef) -> Result<TypedExpression> {
         let lowered = provider::lower_case(schema)?;
-        let df_schema = DFSchema::try_from(lowered.as_ref().clone())
-            .map_err(|e| errors::planning(&e))?;
+        let df_schema =
+            DFSchema::try_from(lowered.as_ref().clone()).map_err(|e| errors::planning(&e))?;
         let parsed = parse::expression(sql)?;
         let sources = Sources::new();
         let planning = Planning::new(&self.state, &sources);
@@ -161,7 +163,10 @@ impl Session {
         let (field, physical) = typed().map_err(|e| errors::planning(&e))?;
         let data_type = field.data_type().clone();
         let evaluator = Expression::evaluator(physical, data_type.clone());
-        Ok(TypedExpression { evaluator, field: Field::new(sql.trim(), data_type, field.is_nullable()) })
+        Ok(TypedExpression {
+            evaluator,
+            field: Field::new(sql.trim(), data_type, field.is_nullable()),
+        })
     }
 
     /// A list of column definitions (`a INT, b STRING NOT NULL`) as a schema, Spark's type names.
@@ -174,8 +179,8 @@ impl Session {
         let planning = Planning::new(&self.state, sources);
         let plan = planning.plan(sql)?;
         let aliases = planning.aliases.into_inner();
-        let analyzed = optimize::analyze(&self.state, plan.clone())
-            .map_err(|e| errors::planning(&e))?;
+        let analyzed =
+            optimize::analyze(&self.state, plan.clone()).map_err(|e| errors::planning(&e))?;
         let schema = names::output_schema(&plan, analyzed.schema().as_arrow(), &aliases)?;
         Ok(Planned { schema, plan: analyzed })
     }

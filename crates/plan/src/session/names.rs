@@ -98,9 +98,7 @@ fn of_expr(expr: &Expr, input: &LogicalPlan, aliases: &HashMap<String, String>) 
             Some(i) => origin(input, i, aliases),
             None => Origin { name: spelled(&column.name, aliases), stored: false },
         },
-        other => {
-            Origin { name: spelled(&other.schema_name().to_string(), aliases), stored: false }
-        }
+        other => Origin { name: spelled(&other.schema_name().to_string(), aliases), stored: false },
     }
 }
 

@@ -7,23 +7,26 @@
 use std::sync::{Arc, LazyLock};
 
 use chrono::{DateTime, Utc};
+use datafusion::common::alias::AliasGenerator;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, Result};
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyExpressions};
-use datafusion::optimizer::{Optimizer, OptimizerContext, OptimizerRule};
+use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::optimizer::{
-    common_subexpr_eliminate::CommonSubexprEliminate, decorrelate_lateral_join::DecorrelateLateralJoin,
+    common_subexpr_eliminate::CommonSubexprEliminate,
+    decorrelate_lateral_join::DecorrelateLateralJoin,
     decorrelate_predicate_subquery::DecorrelatePredicateSubquery,
     eliminate_cross_join::EliminateCrossJoin, eliminate_duplicated_expr::EliminateDuplicatedExpr,
     eliminate_filter::EliminateFilter, eliminate_group_by_constant::EliminateGroupByConstant,
     eliminate_join::EliminateJoin, eliminate_limit::EliminateLimit,
-    eliminate_outer_join::EliminateOuterJoin,
-    extract_equijoin_predicate::ExtractEquijoinPredicate, filter_null_join_keys::FilterNullJoinKeys,
-    optimize_projections::OptimizeProjections, optimize_unions::OptimizeUnions,
-    propagate_empty_relation::PropagateEmptyRelation, push_down_filter::PushDownFilter,
-    replace_distinct_aggregate::ReplaceDistinctWithAggregate,
+    eliminate_outer_join::EliminateOuterJoin, extract_equijoin_predicate::ExtractEquijoinPredicate,
+    filter_null_join_keys::FilterNullJoinKeys, optimize_projections::OptimizeProjections,
+    optimize_unions::OptimizeUnions, propagate_empty_relation::PropagateEmptyRelation,
+    push_down_filter::PushDownFilter, replace_distinct_aggregate::ReplaceDistinctWithAggregate,
     rewrite_set_comparison::RewriteSetComparison, scalar_subquery_to_join::ScalarSubqueryToJoin,
 };
 
@@ -64,12 +67,33 @@ pub(crate) fn optimize(
     plan: LogicalPlan,
     now: Option<DateTime<Utc>>,
 ) -> Result<LogicalPlan> {
-    let context = OptimizerContext::new_with_config_options(state.config_options().clone());
-    let context = match now {
-        Some(now) => context.with_query_execution_start_time(now),
-        None => context.without_query_execution_start_time(),
-    };
-    OPTIMIZER.optimize(plan, &context, |_, _| {})
+    let settings = Settings { state, now, aliases: Arc::default() };
+    OPTIMIZER.optimize(plan, &settings, |_, _| {})
+}
+
+/// What rules may know: the session's options and functions, and the time of the run.
+struct Settings<'a> {
+    state: &'a SessionState,
+    now: Option<DateTime<Utc>>,
+    aliases: Arc<AliasGenerator>,
+}
+
+impl OptimizerConfig for Settings<'_> {
+    fn query_execution_start_time(&self) -> Option<DateTime<Utc>> {
+        self.now
+    }
+
+    fn alias_generator(&self) -> &Arc<AliasGenerator> {
+        &self.aliases
+    }
+
+    fn options(&self) -> Arc<ConfigOptions> {
+        self.state.config_options().clone()
+    }
+
+    fn function_registry(&self) -> Option<&dyn FunctionRegistry> {
+        Some(self.state)
+    }
 }
 
 /// A scalar expression, coerced, checked and simplified over `schema`.

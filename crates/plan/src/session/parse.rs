@@ -33,8 +33,9 @@ pub(crate) struct Parsed {
 /// Parses one query; a semicolon may follow.
 pub(crate) fn query(sql: &str) -> Result<Parsed> {
     let (tokens, spelled) = tokens(sql)?;
-    let mut parser =
-        Parser::new(&GenericDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
+    let mut parser = Parser::new(&GenericDialect {})
+        .with_recursion_limit(DEPTH_MAX)
+        .with_tokens_with_locations(tokens);
     let query = parser.parse_query().map_err(|e| syntax(&e))?;
     while parser.consume_token(&Token::SemiColon) {}
     end(&parser)?;
@@ -46,8 +47,9 @@ pub(crate) fn query(sql: &str) -> Result<Parsed> {
 /// Parses one scalar expression.
 pub(crate) fn expression(sql: &str) -> Result<Expr> {
     let (tokens, _) = tokens(sql)?;
-    let mut parser =
-        Parser::new(&GenericDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
+    let mut parser = Parser::new(&GenericDialect {})
+        .with_recursion_limit(DEPTH_MAX)
+        .with_tokens_with_locations(tokens);
     let expr = parser.parse_expr().map_err(|e| syntax(&e))?;
     end(&parser)?;
     Ok(expr)
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_syntax_error_has_its_place() {
-        let error = query("SELECT a\nFROM t WHERE ORDER").unwrap_err();
+        let error = query("SELECT a\nFROM t WHERE )").unwrap_err();
         assert_eq!(error.code(), "PARSE_SYNTAX_ERROR");
         assert_eq!(error.location().unwrap().line, 2);
         let error = query("SELECT 1 SELECT").unwrap_err();

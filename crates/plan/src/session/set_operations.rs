@@ -15,9 +15,7 @@ use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
-use datafusion::logical_expr::{
-    Expr, ExprFunctionExt, JoinType, LogicalPlan, LogicalPlanBuilder,
-};
+use datafusion::logical_expr::{Expr, ExprFunctionExt, JoinType, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Query, SetExpr, SetOperator, SetQuantifier, TableFactor,
     VisitMut, VisitorMut,
@@ -131,16 +129,15 @@ fn bag_join(left: LogicalPlan, right: LogicalPlan, join_type: JoinType) -> Resul
     }
     // A union of both finds the common types; it is not kept.
     let common = LogicalPlanBuilder::from(left.clone()).union(right.clone())?.build()?;
-    let common = datafusion::optimizer::analyzer::type_coercion::coerce_union_schema(&union_inputs(
-        &common,
-    )?)?;
+    let common = datafusion::optimizer::analyzer::type_coercion::coerce_union_schema(
+        &union_inputs(&common)?,
+    )?;
     let left = coerce_plan_expr_for_schema(left, &common)?;
     let right = coerce_plan_expr_for_schema(right, &common)?;
     let columns: Vec<Expr> = left.schema().columns().into_iter().map(Expr::Column).collect();
     let left = LogicalPlanBuilder::from(numbered(left)?).alias("__left")?.build()?;
     let right = LogicalPlanBuilder::from(numbered(right)?).alias("__right")?.build()?;
-    let keys: (Vec<Column>, Vec<Column>) =
-        (left.schema().columns(), right.schema().columns());
+    let keys: (Vec<Column>, Vec<Column>) = (left.schema().columns(), right.schema().columns());
     let names: Vec<Expr> = left
         .schema()
         .columns()
@@ -154,9 +151,7 @@ fn bag_join(left: LogicalPlan, right: LogicalPlan, join_type: JoinType) -> Resul
         .build()
 }
 
-fn union_inputs(
-    plan: &LogicalPlan,
-) -> Result<Vec<std::sync::Arc<LogicalPlan>>> {
+fn union_inputs(plan: &LogicalPlan) -> Result<Vec<std::sync::Arc<LogicalPlan>>> {
     match plan {
         LogicalPlan::Union(union) => Ok(union.inputs.clone()),
         other => Err(DataFusionError::Internal(format!("not a union: {}", other.display()))),

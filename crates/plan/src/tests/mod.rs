@@ -81,7 +81,7 @@ impl Checked {
         let schema = self.plan.schema();
         self.view = ZBatch::concat(&schema, &[self.view.clone(), delta.clone()])?.consolidate()?;
         let expected = self.batch()?;
-        assert_eq!(self.view.to_string(), expected.to_string(), "{}\n{}", self.sql, self.plan.explain());
+        assert_eq!(sorted(&self.view), sorted(&expected), "{}\n{}", self.sql, self.plan.explain());
         Ok(delta)
     }
 
@@ -95,15 +95,22 @@ impl Checked {
         ZBatch::concat(&schema, &pieces)?.consolidate()
     }
 
-    /// The view's rows in text form.
-    pub(crate) fn rows(&self) -> String {
-        self.view.to_string()
+    /// The view's rows in text form, sorted.
+    pub(crate) fn rows(&self) -> Vec<String> {
+        sorted(&self.view)
     }
+}
+
+fn sorted(rows: &ZBatch) -> Vec<String> {
+    let mut lines: Vec<String> = rows.to_string().lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
 }
 
 fn copies(rows: &ZBatch) -> RecordBatch {
     let indices: Vec<u32> = (rows.weights().iter().zip(0u32..))
         .flat_map(|(&weight, row)| std::iter::repeat_n(row, usize::try_from(weight).unwrap()))
         .collect();
-    arrow::compute::take_record_batch(rows.rows(), &arrow::array::UInt32Array::from(indices)).unwrap()
+    arrow::compute::take_record_batch(rows.rows(), &arrow::array::UInt32Array::from(indices))
+        .unwrap()
 }

@@ -18,9 +18,15 @@ fn names(sql: &str) -> Vec<String> {
 #[test]
 fn names_keep_the_spelling_of_their_definition() {
     assert_eq!(names("SELECT * FROM ORDERS"), ["Id", "Order Date", "Amount"]);
-    assert_eq!(names("SELECT ID, \"order date\", `ORDER DATE` AS OD FROM orders"), ["Id", "Order Date", "OD"]);
+    assert_eq!(
+        names("SELECT ID, \"order date\", `ORDER DATE` AS OD FROM orders"),
+        ["Id", "Order Date", "OD"]
+    );
     assert_eq!(names("SELECT Total FROM (SELECT sum(amount) AS ToTal FROM orders) t"), ["ToTal"]);
-    assert_eq!(names("WITH c(A, B) AS (SELECT id, amount FROM orders) SELECT * FROM C"), ["A", "B"]);
+    assert_eq!(
+        names("WITH c(A, B) AS (SELECT id, amount FROM orders) SELECT * FROM C"),
+        ["A", "B"]
+    );
     assert_eq!(names("SELECT o.ID FROM orders O WHERE o.AMOUNT > 1"), ["Id"]);
     assert_eq!(names("SELECT id FROM orders UNION ALL SELECT 1"), ["Id"]);
 }
@@ -56,7 +62,7 @@ fn type_names_are_sparks() {
             "Utf8",
             "Decimal128(10, 2)",
             "Utf8",
-            "Timestamp(µs)"
+            "Timestamp(µs, \"UTC\")"
         ]
     );
 }
@@ -69,13 +75,19 @@ fn single(sql: &str) -> deltaic_batch::Result<RecordBatch> {
 #[test]
 fn arithmetic_fails_instead_of_wrapping() {
     for (sql, code) in [
-        ("SELECT CAST(9223372036854775807 AS BIGINT) + x AS y FROM (VALUES (1)) t(x)", "ARITHMETIC_OVERFLOW"),
+        (
+            "SELECT CAST(9223372036854775807 AS BIGINT) + x AS y FROM (VALUES (1)) t(x)",
+            "ARITHMETIC_OVERFLOW",
+        ),
         ("SELECT 9223372036854775807 + 1 AS y", "ARITHMETIC_OVERFLOW"),
         ("SELECT x * 3037000500 AS y FROM (VALUES (3037000500)) t(x)", "ARITHMETIC_OVERFLOW"),
         ("SELECT 1 / x AS y FROM (VALUES (0)) t(x)", "DIVIDE_BY_ZERO"),
         ("SELECT 1.5 / x AS y FROM (VALUES (0.0)) t(x)", "DIVIDE_BY_ZERO"),
         ("SELECT CAST(x AS INT) AS y FROM (VALUES ('a')) t(x)", "CAST_INVALID_INPUT"),
-        ("SELECT -x AS y FROM (VALUES (CAST(-9223372036854775808 AS BIGINT))) t(x)", "ARITHMETIC_OVERFLOW"),
+        (
+            "SELECT -x AS y FROM (VALUES (CAST(-9223372036854775808 AS BIGINT))) t(x)",
+            "ARITHMETIC_OVERFLOW",
+        ),
     ] {
         let error = single(sql).map(|b| panic!("{sql}: {b:?}")).unwrap_err();
         assert_eq!(error.code(), code, "{sql}: {error}");
@@ -101,16 +113,19 @@ fn expressions_bind_without_regard_to_case() {
 #[test]
 fn the_clock_is_that_of_the_session() {
     let session =
-        Session::try_new(SessionOptions { time_zone: "UTC".into(), now_us: Some(1_000_000) }).unwrap();
-    let (_, batches) =
-        session.run_batch("SELECT CAST(now() AS STRING) AS t", &sources(&[]), BTreeMap::new()).unwrap();
+        Session::try_new(SessionOptions { time_zone: "UTC".into(), now_us: Some(1_000_000) })
+            .unwrap();
+    let (_, batches) = session
+        .run_batch("SELECT CAST(now() AS STRING) AS t", &sources(&[]), BTreeMap::new())
+        .unwrap();
     let text = batches[0].column(0).as_string::<i32>().value(0).to_owned();
     assert!(text.starts_with("1970-01-01T00:00:01"), "{text}");
 }
 
 #[test]
 fn sparks_functions_are_there() {
-    let batch = single("SELECT date_add(DATE '2024-01-01', 2) AS d, url_decode('a%20b') AS u").unwrap();
+    let batch =
+        single("SELECT date_add(DATE '2024-01-01', 2) AS d, url_decode('a%20b') AS u").unwrap();
     assert_eq!(batch.column(1).as_string::<i32>().value(0), "a b");
 }
 
@@ -132,6 +147,7 @@ fn integer_sums_fail_instead_of_wrapping() {
         let error = single(sql).map(|b| panic!("{sql}: {b:?}")).unwrap_err();
         assert_eq!(error.class(), deltaic_batch::ErrorClass::Data, "{sql}: {error}");
     }
-    let fits = single("SELECT sum(x) AS s FROM (VALUES (9223372036854775807), (1), (-2)) t(x)").unwrap();
+    let fits =
+        single("SELECT sum(x) AS s FROM (VALUES (9223372036854775807), (1), (-2)) t(x)").unwrap();
     assert_eq!(fits.column(0).as_primitive::<arrow::datatypes::Int64Type>().value(0), i64::MAX - 1);
 }

@@ -2,18 +2,15 @@
 //! ordered. Rows do not move; a retraction changes a weight in place.
 
 use arrow::array::ArrayRef;
-use deltaic_batch::{Error, Result};
+use deltaic_batch::{Error, Result, equal_pairs};
 
-use super::equal::equal_pairs;
+use super::keys::Keys;
 use super::layout::{Layout, SortKeys};
 use super::live_set::LiveSet;
 use super::run::{Run, row_number};
 
 /// No key, no row.
 pub(super) const NONE: u32 = u32::MAX;
-
-/// Rows that a bucket or a key may have before it is searched by halving.
-const SCAN_MAX: usize = 8;
 
 /// The immutable rows of an arrangement, with mutable weights.
 #[derive(Debug)]
@@ -25,6 +22,12 @@ pub(super) struct Base {
     keys: Keys,
     /// Sum of the weights of each key.
     totals: Vec<i64>,
+}
+
+/// The rows of a key, and the weight of the first.
+pub(super) struct Span {
+    pub(super) rows: std::ops::Range<u32>,
+    pub(super) first_weight: i64,
 }
 
 impl Base {
@@ -48,7 +51,7 @@ impl Base {
                 weights.copied().try_fold(0_i64, i64::checked_add).ok_or_else(weight_overflow)
             })
             .collect::<Result<Vec<_>>>()?;
-        let keys = Keys::new(&run.hashes, starts);
+        let keys = Keys::new(&run.hashes, &starts);
         let live = LiveSet::of_weights(&run.weights);
         let Run { columns, weights, sort, .. } = run;
         Ok(Self { columns, weights, sort, live, keys, totals })
@@ -66,7 +69,7 @@ impl Base {
 
     /// The rows as a run, those of weight 0 included.
     pub(super) fn into_run(self) -> Run {
-        let hashes = self.keys.row_hashes(self.len());
+        let hashes = self.keys.row_hashes();
         let Self { columns, weights, sort, .. } = self;
         Run { columns, weights, hashes, sort }
     }
@@ -87,14 +90,13 @@ impl Base {
         if self.len() == 0 {
             return Ok(vec![NONE; rows.len()]);
         }
-        let mut found: Vec<u32> =
-            rows.iter().map(|&row| self.keys.find(hashes[row as usize])).collect();
+        let mut found = self.keys.find_all(hashes, rows);
         // Phase two: the hashes agree, do the keys?
         let doubtful =
             |&i: &usize| found[i] != NONE && layout.must_compare(hashes[rows[i] as usize]);
         let hits: Vec<usize> = (0..rows.len()).filter(doubtful).collect();
         let left: Vec<u32> = hits.iter().map(|&i| rows[i]).collect();
-        let right: Vec<u32> = hits.iter().map(|&i| self.keys.starts[found[i] as usize]).collect();
+        let right: Vec<u32> = hits.iter().map(|&i| self.keys.rows(found[i]).start).collect();
         let ours = layout.key_of(&self.columns);
         for hit in layout.different_keys(key, &left, &ours, &right)? {
             let (at, row) = (hits[hit], left[hit]);
@@ -113,11 +115,11 @@ impl Base {
         hash: u64,
         start: u32,
     ) -> Result<u32> {
-        for other in start..row_number(self.keys.hashes.len()) {
-            if self.keys.hashes[other as usize] != hash {
+        for other in start..self.keys.len() {
+            if self.keys.hash(other) != hash {
                 break;
             }
-            let first = self.keys.starts[other as usize];
+            let first = self.keys.rows(other).start;
             if equal_pairs(key, &[row], ours, &[first])? == [true] {
                 return Ok(other);
             }
@@ -127,7 +129,18 @@ impl Base {
 
     /// Rows of a key.
     pub(super) fn rows_of(&self, key: u32) -> std::ops::Range<u32> {
-        self.keys.starts[key as usize]..self.keys.starts[key as usize + 1]
+        self.keys.rows(key)
+    }
+
+    /// Rows of a key; none for [`NONE`].
+    #[inline]
+    pub(super) fn span(&self, key: u32) -> Span {
+        if key == NONE {
+            return Span { rows: 0..0, first_weight: 0 };
+        }
+        let rows = self.rows_of(key);
+        let first_weight = self.weights[rows.start as usize];
+        Span { rows, first_weight }
     }
 
     /// Sum of the weights of a key.
@@ -244,70 +257,4 @@ fn key_starts_exact(layout: &Layout, run: &Run) -> Result<Vec<u32>> {
     let key = layout.key_of(&run.columns);
     let equal = equal_pairs(&key, &before, &key, &others)?;
     Ok((0..count).filter(|&row| row == 0 || !equal[row as usize - 1]).collect())
-}
-
-/// Distinct keys by hash, with the range of each one's rows.
-#[derive(Debug)]
-struct Keys {
-    hashes: Vec<u64>,
-    /// One more than there are keys: the rows of a key end where the next one's start.
-    starts: Vec<u32>,
-    /// First key of each bucket and one more; a bucket is a range of hashes.
-    directory: Vec<u32>,
-    least_hash: u64,
-    shift: u32,
-}
-
-impl Keys {
-    fn new(row_hashes: &[u64], mut starts: Vec<u32>) -> Self {
-        let hashes: Vec<u64> = starts.iter().map(|&row| row_hashes[row as usize]).collect();
-        starts.push(row_number(row_hashes.len()));
-        let least_hash = hashes.first().copied().unwrap_or(0);
-        let span = hashes.last().map_or(0, |last| last - least_hash);
-        let bucket_bits = hashes.len().next_power_of_two().trailing_zeros();
-        let span_bits = 64 - span.leading_zeros();
-        let shift = span_bits.saturating_sub(bucket_bits);
-        // A shift by 64 bits cannot be: one key has a span of 0.
-        let buckets = usize::try_from(span >> shift).unwrap_or(0) + 1;
-        let mut directory = vec![0_u32; buckets + 1];
-        for hash in &hashes {
-            directory[usize::try_from((hash - least_hash) >> shift).unwrap_or(0) + 1] += 1;
-        }
-        let mut sum = 0;
-        for first in &mut directory {
-            sum += *first;
-            *first = sum;
-        }
-        Self { hashes, starts, directory, least_hash, shift }
-    }
-
-    /// The first key of this hash, or [`NONE`].
-    #[inline]
-    fn find(&self, hash: u64) -> u32 {
-        let Some(from_least) = hash.checked_sub(self.least_hash) else { return NONE };
-        let Ok(bucket) = usize::try_from(from_least >> self.shift) else { return NONE };
-        let Some(&[start, end]) = self.directory.get(bucket..).and_then(|d| d.first_chunk()) else {
-            return NONE;
-        };
-        let hashes = &self.hashes[start as usize..end as usize];
-        let at = if hashes.len() <= SCAN_MAX {
-            hashes.iter().position(|&h| h >= hash).unwrap_or(hashes.len())
-        } else {
-            hashes.partition_point(|&h| h < hash)
-        };
-        if hashes.get(at) == Some(&hash) { start + row_number(at) } else { NONE }
-    }
-
-    /// The key hash of each row.
-    fn row_hashes(&self, rows: usize) -> Vec<u64> {
-        let mut hashes = Vec::with_capacity(rows);
-        for (&hash, end) in self.hashes.iter().zip(&self.starts[1..]) {
-            hashes.resize(*end as usize, hash);
-        }
-        hashes
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.hashes.capacity() * 8 + (self.starts.capacity() + self.directory.capacity()) * 4
-    }
 }

@@ -6,10 +6,9 @@ use arrow::array::ArrayRef;
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
-use deltaic_batch::{Error, Result, hash_columns, hash_is_exact, null_hash};
+use deltaic_batch::{Error, Result, equal_pairs, hash_columns, hash_is_exact, null_hash};
 
 use super::ArrangementSpec;
-use super::equal::equal_pairs;
 
 /// The spec, checked and prepared.
 #[derive(Debug)]

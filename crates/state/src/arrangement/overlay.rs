@@ -2,12 +2,11 @@
 //! It is folded into the base before it grows beyond a share of it.
 
 use arrow::array::ArrayRef;
-use deltaic_batch::Result;
+use deltaic_batch::{Result, equal_pairs};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use super::base::{NONE, weight_overflow};
-use super::equal::equal_pairs;
 use super::layout::{Layout, SortKeys};
 use super::run::{Run, interleave_owned, row_number, take_owned};
 use super::sorted_rows::{Place, SortedRows};

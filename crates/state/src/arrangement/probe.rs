@@ -6,8 +6,11 @@ use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 use deltaic_batch::{Error, Result};
 
-use super::base::NONE;
+use super::base::{NONE, Span};
 use super::{Arrangement, Matches, RowRef};
+
+/// Probing rows that are matched at once: what one pass loads, the next finds in the cache.
+const BLOCK: usize = 512;
 
 /// The keys of the probing rows, found.
 struct Found {
@@ -33,20 +36,31 @@ impl Arrangement {
         if self.overlay.len() == 0 {
             matches.reserve(found.rows.len());
         }
-        for (i, &row) in found.rows.iter().enumerate() {
-            match (found.base[i], found.overlay[i]) {
-                (NONE, NONE) => {}
-                (key, NONE) => self.match_base(&mut matches, row, key, limit),
-                (NONE, group) => {
-                    let rows = self.overlay.group(group).rows.iter().take(limit);
-                    rows.for_each(|r| {
-                        matches.push(row, RowRef::overlay(r), self.overlay.weights[r as usize])
-                    });
-                }
-                (key, group) => self.match_both(&mut matches, row, (key, group), limit),
+        let mut spans = Vec::with_capacity(BLOCK);
+        for start in (0..found.rows.len()).step_by(BLOCK) {
+            let block = start..(start + BLOCK).min(found.rows.len());
+            spans.clear();
+            spans.extend(found.base[block.clone()].iter().map(|&key| self.base.span(key)));
+            for (i, span) in block.zip(&spans) {
+                self.match_row(&mut matches, found.rows[i], span, found.overlay[i], limit);
             }
         }
         Ok(matches)
+    }
+
+    /// The matches of one probing row.
+    #[inline]
+    fn match_row(&self, matches: &mut Matches, probe: u32, base: &Span, group: u32, limit: usize) {
+        match (base.rows.len(), group) {
+            (0, NONE) => {}
+            (1, NONE) if limit > 0 => {
+                if base.first_weight != 0 {
+                    matches.push(probe, RowRef(base.rows.start), base.first_weight);
+                }
+            }
+            (_, NONE) => self.match_base(matches, probe, base, limit),
+            (_, group) => self.match_both(matches, probe, base, group, limit),
+        }
     }
 
     pub(super) fn totals(&self, key: &[ArrayRef], null_equals_null: bool) -> Result<Vec<i64>> {
@@ -75,23 +89,17 @@ impl Arrangement {
         Ok(Found { rows, base, overlay, count })
     }
 
-    fn match_base(&self, matches: &mut Matches, probe: u32, key: u32, limit: usize) {
-        let mut cursor = BaseRows::new(self, key);
+    fn match_base(&self, matches: &mut Matches, probe: u32, base: &Span, limit: usize) {
+        let mut cursor = BaseRows::new(base);
         for _ in 0..limit {
             let Some(row) = cursor.next(self) else { return };
             matches.push(probe, RowRef(row), self.base.weights[row as usize]);
         }
     }
 
-    /// Rows of a key that has some on both sides, merged in order.
-    fn match_both(
-        &self,
-        matches: &mut Matches,
-        probe: u32,
-        (key, group): (u32, u32),
-        limit: usize,
-    ) {
-        let mut cursor = BaseRows::new(self, key);
+    /// Rows of a key that the overlay has, and perhaps the base, merged in order.
+    fn match_both(&self, matches: &mut Matches, probe: u32, base: &Span, group: u32, limit: usize) {
+        let mut cursor = BaseRows::new(base);
         let mut overlay = self.overlay.group(group).rows.iter().peekable();
         let mut base = cursor.next(self);
         for _ in 0..limit {
@@ -123,9 +131,8 @@ struct BaseRows {
 }
 
 impl BaseRows {
-    fn new(arrangement: &Arrangement, key: u32) -> Self {
-        let rows = arrangement.base.rows_of(key);
-        Self { at: rows.start, end: rows.end }
+    fn new(base: &Span) -> Self {
+        Self { at: base.rows.start, end: base.rows.end }
     }
 
     #[inline]

@@ -17,7 +17,7 @@ use crate::frame::{corrupt, open, seal};
 
 const KIND: [u8; 4] = *b"GRPS";
 /// Groups in one record batch of an image.
-const BATCH_ROWS_MAX: usize = 1 << 16;
+const BATCH_ROWS_MAX: usize = 1 << 14;
 
 impl GroupTable {
     /// See [`crate::Slot::write_full`].

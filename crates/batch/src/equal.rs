@@ -1,16 +1,27 @@
 //! Equality of pairs of rows, column by column in typed loops. `NULL` equals `NULL`; floats are
 //! canonical, so equal bits mean equal values.
 
+use crate::{Error, Result, RowEncoder};
 use arrow::array::{
     Array, ArrayAccessor, ArrayRef, ArrowNativeTypeOp, AsArray, UInt32Array,
     downcast_primitive_array,
 };
 use arrow::datatypes::DataType;
-use deltaic_batch::{Error, Result, RowEncoder};
 
 /// For each `i`, whether row `at_left[i]` of `left` equals row `at_right[i]` of `right`. Rows
-/// without columns are equal.
-pub(crate) fn equal_pairs(
+/// without columns are equal, `NULL` equals `NULL`, and floats must be canonical.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow::array::{ArrayRef, StringArray};
+///
+/// let names: ArrayRef = Arc::new(StringArray::from(vec![Some("ann"), None, Some("ann")]));
+/// let names = [names];
+/// let equal = deltaic_batch::equal_pairs(&names, &[0, 0, 1], &names, &[2, 1, 1])?;
+/// assert_eq!(equal, [true, false, true]);
+/// # Ok::<(), deltaic_batch::Error>(())
+/// ```
+pub fn equal_pairs(
     left: &[ArrayRef],
     at_left: &[u32],
     right: &[ArrayRef],

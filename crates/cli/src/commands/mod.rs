@@ -1,0 +1,48 @@
+//! What each command does.
+
+mod dry_run;
+mod graph;
+mod history;
+mod init;
+mod query;
+mod run;
+
+use deltaic_pipeline::{Pipeline, PipelineOptions};
+
+use crate::args::{Args, Command};
+use crate::complaint::{Complaint, Sources};
+use crate::output::Out;
+
+/// Runs the command; the exit code.
+pub(crate) fn execute(args: &Args, out: &mut Out) -> Result<u8, Complaint> {
+    if let Command::Init { dir } = &args.command {
+        init::init(dir, out)?;
+        return Ok(0);
+    }
+    let options = PipelineOptions { now_us: args.now, threads: args.threads };
+    let pipeline = Pipeline::open(&args.project, options)
+        .map_err(|e| Complaint::new(e, &Sources::near(&args.project)))?;
+    let sources = Sources::of(pipeline.project());
+    match &args.command {
+        Command::Init { .. } => {}
+        Command::Run(run) => return run::run(&pipeline, run, &sources, out),
+        Command::DryRun { format } => return dry_run::dry_run(&pipeline, *format, &sources, out),
+        Command::Explain { view } => {
+            let text = pipeline.explain(view).map_err(|e| Complaint::new(e, &sources))?;
+            out.line(text.trim_end())?;
+        }
+        Command::Query { sql, format } => query::query(&pipeline, sql, *format, &sources, out)?,
+        Command::Graph { format } => {
+            let graph = pipeline.graph().map_err(|e| Complaint::new(e, &sources))?;
+            out.line(graph::draw(graph, *format).trim_end())?;
+        }
+        Command::History { dataset, format } => {
+            history::history(&pipeline, dataset, *format, &sources, out)?;
+        }
+        Command::Events { update, format } => {
+            let events = pipeline.events(*update).map_err(|e| Complaint::new(e, &sources))?;
+            out.rows(&events.schema, &events.batches, *format)?;
+        }
+    }
+    Ok(0)
+}

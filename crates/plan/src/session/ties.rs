@@ -1,0 +1,148 @@
+//! Results that do not depend on the order in which rows arrive.
+//!
+//! SQL leaves open which of several equal rows a LIMIT keeps, a ranking counts first, or an
+//! aggregate such as `array_agg` sees first. Here the rest of the row decides, ascending, NULL first,
+//! so that incremental refresh, recompute and batch runs agree.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::expr::{AggregateFunction, WindowFunctionParams};
+use datafusion::logical_expr::{Expr, LogicalPlan, Sort, SortExpr, Window};
+
+/// Aggregates whose result depends on the order of their input.
+const ORDERED: [&str; 7] = [
+    "array_agg",
+    "string_agg",
+    "first_value",
+    "last_value",
+    "nth_value",
+    "collect_list",
+    "any_value",
+];
+
+/// A plan for batch execution with its ties broken.
+pub(crate) fn broken(plan: LogicalPlan) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Limit(limit) => {
+            let input = ordered_input(&limit.input)?;
+            let plan = LogicalPlan::Limit(limit);
+            Ok(Transformed::yes(plan.with_new_exprs(plan.expressions(), vec![input])?))
+        }
+        LogicalPlan::Window(window) => {
+            let keys = window_keys(&window);
+            let Window { input, window_expr, .. } = window;
+            let input = match keys.is_empty() {
+                true => input,
+                false => Arc::new(LogicalPlan::Sort(Sort { expr: keys, input, fetch: None })),
+            };
+            Ok(Transformed::yes(LogicalPlan::Window(Window::try_new(window_expr, input)?)))
+        }
+        LogicalPlan::Aggregate(_) => Ok(Transformed::yes(ordered_calls(node)?)),
+        other => Ok(Transformed::no(other)),
+    })
+    .map(|plan| plan.data)
+}
+
+/// The input of a LIMIT with the ties of its ORDER BY broken; in the order of the whole row when it
+/// has none.
+fn ordered_input(plan: &LogicalPlan) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Sort(sort) => {
+            Ok(sorted(sort.input.as_ref().clone(), sort.expr.clone(), sort.fetch))
+        }
+        LogicalPlan::Limit(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_)
+            if ordered(plan) =>
+        {
+            let inputs = plan.inputs().into_iter().map(ordered_input).collect::<Result<_>>()?;
+            plan.with_new_exprs(plan.expressions(), inputs)
+        }
+        other => Ok(sorted(other.clone(), Vec::new(), None)),
+    }
+}
+
+/// The rows come in an order that a LIMIT above refers to.
+pub(crate) fn ordered(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(_) => true,
+        LogicalPlan::Limit(limit) => ordered(&limit.input),
+        LogicalPlan::Projection(projection) => ordered(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => ordered(&alias.input),
+        _ => false,
+    }
+}
+
+/// A sort whose ties are broken.
+pub(crate) fn sorted(input: LogicalPlan, keys: Vec<SortExpr>, fetch: Option<usize>) -> LogicalPlan {
+    let expr = total(&input, keys);
+    if expr.is_empty() {
+        return input;
+    }
+    LogicalPlan::Sort(Sort { expr, input: Arc::new(input), fetch })
+}
+
+/// The order in which a window node reads its input: partitions, their order, the rest of the row.
+pub(crate) fn window_keys(window: &Window) -> Vec<SortExpr> {
+    let mut keys: Vec<SortExpr> = Vec::new();
+    if let Some(Expr::WindowFunction(function)) =
+        window.window_expr.first().map(|expr| expr.clone().unalias())
+    {
+        let WindowFunctionParams { partition_by, order_by, .. } = function.params;
+        keys.extend(partition_by.into_iter().map(|expr| expr.sort(true, true)));
+        keys.extend(order_by);
+    }
+    total(&window.input, keys)
+}
+
+/// An aggregate node whose order-sensitive calls have a total order.
+pub(crate) fn ordered_calls(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Aggregate(node) = &plan else { return Ok(plan) };
+    let input = node.input.clone();
+    plan.map_expressions(|expr| {
+        let name = expr.schema_name().to_string();
+        let rewritten = expr.transform_up(|e| match e {
+            Expr::AggregateFunction(AggregateFunction { func, mut params })
+                if ORDERED.contains(&func.name()) =>
+            {
+                params.order_by = match params.distinct {
+                    false => total(&input, params.order_by),
+                    true if params.order_by.is_empty() => {
+                        params.args.iter().take(1).map(|arg| arg.clone().sort(true, true)).collect()
+                    }
+                    true => params.order_by,
+                };
+                let call = AggregateFunction { func, params };
+                Ok(Transformed::yes(Expr::AggregateFunction(call)))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        Ok(match rewritten.transformed {
+            true => Transformed::yes(saved(rewritten.data, name)),
+            false => rewritten,
+        })
+    })
+    .map(|plan| plan.data)
+}
+
+/// The expression under the name that it had.
+fn saved(expr: Expr, name: String) -> Expr {
+    let same = expr.schema_name().to_string() == name;
+    if same { expr } else { expr.alias(name) }
+}
+
+/// The sort keys, then every other column that has an order, ascending, NULL first.
+fn total(input: &LogicalPlan, mut keys: Vec<SortExpr>) -> Vec<SortExpr> {
+    for (column, field) in input.schema().columns().into_iter().zip(input.schema().fields()) {
+        let expr = Expr::Column(column);
+        if !keys.iter().any(|key| key.expr == expr) && has_order(field.data_type()) {
+            keys.push(expr.sort(true, true));
+        }
+    }
+    keys
+}
+
+fn has_order(data_type: &DataType) -> bool {
+    !data_type.is_nested()
+}
