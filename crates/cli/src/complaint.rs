@@ -40,7 +40,7 @@ impl Complaint {
             }
             Self::Errors(errors, sources) => {
                 for error in errors {
-                    say(&render(error, sources, colour()));
+                    say(&render(error, sources, None, colour()));
                 }
                 if errors.len() > 1 {
                     say(&format!("{} errors", errors.len()));
@@ -61,7 +61,8 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-fn colour() -> bool {
+/// Escape sequences are welcome.
+pub(crate) fn colour() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
@@ -102,8 +103,14 @@ impl Sources {
     }
 }
 
-/// `error[CODE] file:line:column: dataset 'x': message`, the line, a caret, the hint.
-pub(crate) fn render(error: &Error, sources: &Sources, colour: bool) -> String {
+/// `error[CODE] file:line:column: dataset 'x': message`, the line, a caret, the hint. Errors of the
+/// project's SQL name their dataset themselves; for others it is given.
+pub(crate) fn render(
+    error: &Error,
+    sources: &Sources,
+    dataset: Option<&str>,
+    colour: bool,
+) -> String {
     let (red, bold, plain) =
         if colour { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
     let mut text = format!("{red}error[{}]{plain} ", error.code());
@@ -115,9 +122,12 @@ pub(crate) fn render(error: &Error, sources: &Sources, colour: bool) -> String {
         };
         text += &place;
     }
-    if let Some(object) = error.get_object() {
-        let what = if error.location().is_some() { "dataset " } else { "" };
-        text += &format!("{what}'{object}': ");
+    if let Some(dataset) = dataset {
+        text += &format!("dataset '{dataset}': ");
+    }
+    if let Some(object) = error.get_object().filter(|o| dataset != Some(*o)) {
+        let is_dataset = dataset.is_none() && error.location().is_some();
+        text += &format!("{}'{object}': ", if is_dataset { "dataset " } else { "" });
     }
     text += &format!("{bold}{}{plain}", error.message());
     let line = error.location().and_then(|at| Some((sources.line(&at.file, at.line)?, at)));
@@ -168,7 +178,7 @@ mod tests {
         let error = Error::user("X", "no such thing").object("v").at(at).hint("look again");
         let sources = Sources::default().and("a.sql", "SELECT\n\ta, b, wörng\n");
         assert_eq!(
-            render(&error, &sources, false),
+            render(&error, &sources, None, false),
             "error[X] a.sql:2:9: dataset 'v': no such thing\n   |\n 2 | \ta, b, wörng\n   | \t       ^\n  hint: look again"
         );
     }
@@ -176,7 +186,12 @@ mod tests {
     #[test]
     fn an_error_without_place_is_one_line() {
         let error = Error::storage("IO", "disk full").object("t");
-        assert_eq!(render(&error, &Sources::default(), false), "error[IO] 't': disk full");
+        let none = Sources::default();
+        assert_eq!(render(&error, &none, None, false), "error[IO] 't': disk full");
+        assert_eq!(
+            render(&error, &none, Some("d"), false),
+            "error[IO] dataset 'd': 't': disk full"
+        );
         assert_eq!(exit_code(&[error]), 1);
     }
 }

@@ -30,3 +30,4 @@ pub use report::{
     DatasetSummary, DryRun, Errors, ExpectationCounts, FlowReport, FlowStatus, PipelineOptions,
     Progress, QueryResult, RunOptions, UpdateReport,
 };
+pub use type_names::type_name;

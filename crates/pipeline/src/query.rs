@@ -12,7 +12,7 @@ use deltaic_table::{ScanOptions, Storage, Table};
 use regex::Regex;
 
 use crate::catalog::{FileCatalog, external_call};
-use crate::files::read_file;
+use crate::files::{METADATA, metadata_field, read_file};
 use crate::marker::Marker;
 use crate::near::near_names;
 use crate::paths;
@@ -83,12 +83,27 @@ impl Reader<'_> {
     }
 
     fn bind_files(&self, name: String, call: &ReadFiles, bound: &mut Bound) -> Result<()> {
+        self.bind_files_as(name, call, false, bound)
+    }
+
+    fn bind_files_as(
+        &self,
+        name: String,
+        call: &ReadFiles,
+        with_metadata: bool,
+        bound: &mut Bound,
+    ) -> Result<()> {
         let files = self.files.resolve(call)?;
         let mut rows = Vec::new();
         for file in &files.listing {
-            rows.extend(read_file(self.files.root(), file, &files.options, &files.schema, false)?);
+            let root = self.files.root();
+            rows.extend(read_file(root, file, &files.options, &files.schema, with_metadata)?);
         }
-        bound.table(name, files.schema.rows.clone(), rows);
+        let mut fields = files.schema.rows.fields().to_vec();
+        if with_metadata {
+            fields.push(Arc::new(metadata_field()));
+        }
+        bound.table(name, Arc::new(Schema::new(fields)), rows);
         Ok(())
     }
 
@@ -117,7 +132,10 @@ impl Reader<'_> {
                     let rows = changes(&table, *from, *to)?;
                     bound.table(name, change_schema(&table.schema()), rows);
                 }
-                InputSource::Files(call) => self.bind_files(name, call, bound)?,
+                InputSource::Files(call) => {
+                    let with_metadata = input.schema.index_of(METADATA).is_ok();
+                    self.bind_files_as(name, call, with_metadata, bound)?;
+                }
                 InputSource::External(path) => match self.files.external_table(path)? {
                     Some(table) => bound.scan(name, &table)?,
                     None => self.bind_files(name, &external_call(path, "parquet"), bound)?,

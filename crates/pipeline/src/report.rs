@@ -49,6 +49,13 @@ pub struct PipelineOptions {
 }
 
 /// What a run refreshes.
+///
+/// ```
+/// use deltaic_pipeline::RunOptions;
+///
+/// let one = RunOptions { refresh: vec!["orders".to_string()], ..RunOptions::default() };
+/// assert!(!one.full_refresh_all);
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
     /// Refresh these datasets and nothing else; all when both lists are empty.
@@ -163,6 +170,23 @@ impl UpdateReport {
 }
 
 /// Hears of a run while it goes on. All methods do nothing by default; `()` listens to nothing.
+///
+/// ```
+/// use std::sync::Mutex;
+/// use deltaic_pipeline::{FlowReport, Progress};
+///
+/// #[derive(Default)]
+/// struct Techniques(Mutex<Vec<String>>);
+///
+/// impl Progress for Techniques {
+///     fn flow_finished(&self, report: &FlowReport) {
+///         self.0.lock().unwrap().push(format!("{}: {}", report.flow, report.technique));
+///     }
+/// }
+///
+/// let listener = Techniques::default();
+/// assert!(listener.0.lock().unwrap().is_empty());
+/// ```
 pub trait Progress: Sync {
     /// The flows that will be looked at, in order.
     fn update_started(&self, _flows: &[(String, String)]) {}

@@ -3,7 +3,7 @@
 use arrow::datatypes::DataType;
 
 /// `BIGINT`, `STRING`, `ARRAY<INT>` …
-pub(crate) fn type_name(data_type: &DataType) -> String {
+pub fn type_name(data_type: &DataType) -> String {
     use DataType as T;
     match data_type {
         T::Null => "VOID".into(),

@@ -1,6 +1,9 @@
 //! `deltaic dry-run`.
 
-use deltaic_pipeline::{DatasetSummary, DryRun, Pipeline};
+use std::sync::Arc;
+
+use arrow::datatypes::Field;
+use deltaic_pipeline::{DatasetSummary, DryRun, Pipeline, type_name};
 use serde_json::{Value, json};
 
 use crate::args::ReportFormat;
@@ -56,16 +59,15 @@ fn text(found: &DryRun, out: &mut Out) -> Result<(), Complaint> {
 }
 
 fn columns(dataset: &DatasetSummary) -> String {
-    let one =
-        |f: &std::sync::Arc<arrow::datatypes::Field>| format!("{} {}", f.name(), f.data_type());
+    let one = |f: &Arc<Field>| format!("{} {}", f.name(), type_name(f.data_type()));
     dataset.schema.fields().iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn json_of(found: &DryRun) -> Value {
-    let column = |f: &std::sync::Arc<arrow::datatypes::Field>| {
+    let column = |f: &Arc<Field>| {
         json!({
             "name": f.name(),
-            "type": f.data_type().to_string(),
+            "type": type_name(f.data_type()),
             "nullable": f.is_nullable(),
         })
     };

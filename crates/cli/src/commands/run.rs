@@ -9,7 +9,7 @@ use deltaic_sql::OnViolation;
 use serde_json::{Value, json};
 
 use crate::args::{ReportFormat, RunArgs};
-use crate::complaint::{Complaint, Sources, as_json, exit_code, render, say};
+use crate::complaint::{Complaint, Sources, as_json, colour, exit_code, render, say};
 use crate::output::Out;
 use crate::progress::Bars;
 
@@ -38,8 +38,8 @@ pub(super) fn run(
             return Ok(exit_code(&e.0));
         }
     };
-    for error in report.flows.iter().filter_map(FlowReport::error) {
-        say(&render(error, sources, false));
+    for (flow, error) in report.flows.iter().filter_map(|f| Some((f, f.error()?))) {
+        say(&render(error, sources, Some(&flow.dataset), colour()));
     }
     match args.format {
         ReportFormat::Text => text(&report, out)?,
@@ -73,6 +73,12 @@ fn text(report: &UpdateReport, out: &mut Out) -> Result<(), Complaint> {
     let idle = count(|s| matches!(s, FlowStatus::NoOp));
     let failed = count(|s| matches!(s, FlowStatus::Failed(_)));
     let skipped = count(|s| matches!(s, FlowStatus::Skipped { .. }));
+    if report.update.is_none() && idle == report.flows.len() {
+        return out.line(&format!(
+            "Nothing to do: {idle} flows are up to date ({})",
+            time(report.duration)
+        ));
+    }
     let mut parts = vec![format!("{done} refreshed"), format!("{idle} had nothing to do")];
     if failed + skipped > 0 {
         parts.push(format!("{failed} failed"));

@@ -36,7 +36,7 @@ fn a_run_a_query_and_a_run_without_news() {
     assert_eq!(rows, json!([{"city": "Rom", "n": 1, "total": "2.50"}]));
     let again = project.run(&["run"]);
     assert_eq!(again.code, 0, "{}", again.stderr);
-    assert!(again.stdout.contains("0 refreshed, 2 had nothing to do"), "{}", again.stdout);
+    assert!(again.stdout.contains("Nothing to do: 2 flows are up to date"), "{}", again.stdout);
 
     project.land("2.jsonl", "{\"id\":3,\"city\":\"Rom\",\"amount\":\"1\"}\n");
     let report = project.json(&["run", "--format", "json"]);

@@ -22,7 +22,7 @@ mod tests;
 mod text;
 
 pub(crate) use listing::{FileEntry, list};
-pub(crate) use metadata::METADATA;
+pub(crate) use metadata::{METADATA, metadata_field};
 pub(crate) use options::FileOptions;
 pub(crate) use parquet::table_schema;
 pub(crate) use reader::read_file;

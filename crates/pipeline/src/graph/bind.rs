@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{Schema, SchemaRef};
 use deltaic_batch::{Error, Result};
 use deltaic_plan::{RefreshPolicy, Session, Source, SourceTable, Sources, TypedExpression};
 use deltaic_sql::{CdcSource, DatasetKind, Expectation, FlowBody, Query};
 
 use super::definitions::{DatasetDef, Definitions, FlowDef};
+use super::metadata;
 use super::order::Order;
 use super::places::{in_query, location, relocate};
 use super::reads::{Read, Reads, Target};
@@ -15,6 +16,7 @@ use super::{
     CdcPlan, DatasetNode, FileSchemas, FlowInput, FlowKind, FlowNode, Graph, InputSource, cdc,
     expectations, schema,
 };
+use crate::update::change_schema;
 
 /// Code of an error that only follows from another one.
 pub(super) const UPSTREAM: &str = "UPSTREAM_FAILED";
@@ -140,7 +142,7 @@ impl Binder<'_> {
         let mut inputs = Inputs::default();
         for read in reads {
             let at = || location(&flow.file, read.span);
-            self.read(read, &mut inputs).map_err(|e| {
+            self.read(read, metadata::is_read(&query.text), &mut inputs).map_err(|e| {
                 vec![relocate(&e, e.location().cloned().unwrap_or_else(at), &target.name)]
             })?;
         }
@@ -149,6 +151,11 @@ impl Binder<'_> {
             .session
             .query_schema(&query.text, &sources(&inputs, &views, self.definitions))
             .map_err(|e| vec![in_query(&e, query, &flow.file, &target.name)])?;
+        let schema = if target.ast.kind == DatasetKind::StreamingTable {
+            metadata::without(&schema, &inputs)
+        } else {
+            schema
+        };
         let cdc = match &flow.body {
             FlowBody::Query(_) => None,
             FlowBody::Cdc(spec) => {
@@ -162,7 +169,8 @@ impl Binder<'_> {
         Ok(BoundFlow { inputs, views, schema, reads: named, cdc })
     }
 
-    fn read(&self, read: &Read, inputs: &mut Inputs) -> Result<()> {
+    /// Adds what is read; files with their `_metadata` where the query names it.
+    fn read(&self, read: &Read, with_metadata: bool, inputs: &mut Inputs) -> Result<()> {
         let dataset_schema = |d: usize| {
             let bound = self.bound.datasets[d].as_ref();
             bound.map_or_else(|| Schema::empty().into(), |b| b.schema.clone())
@@ -172,7 +180,11 @@ impl Binder<'_> {
                 return self.view(read, *d, inputs);
             }
             Target::Dataset(d) => (InputSource::Dataset(*d), dataset_schema(*d)),
-            Target::Files(call) => (InputSource::Files(call.clone()), self.files.schema(call)?),
+            Target::Files(call) => {
+                let schema = self.files.schema(call)?;
+                let schema = if with_metadata { metadata::with(&schema) } else { schema };
+                (InputSource::Files(call.clone()), schema)
+            }
             Target::External(path) => {
                 (InputSource::External(path.clone()), self.files.external(path)?)
             }
@@ -280,20 +292,6 @@ fn sources(
 pub(super) fn append_only(definitions: &Definitions, dataset: &DatasetDef) -> bool {
     dataset.ast.kind == DatasetKind::StreamingTable
         && (dataset.flows.iter()).all(|f| matches!(definitions.flows[*f].body, FlowBody::Query(_)))
-}
-
-/// Columns of `table_changes`.
-fn change_schema(table: &Schema) -> SchemaRef {
-    let mut fields = table.fields().to_vec();
-    let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-    for (name, data_type) in [
-        ("_change_type", DataType::Utf8),
-        ("_commit_version", DataType::Int64),
-        ("_commit_timestamp", time),
-    ] {
-        fields.push(Field::new(name, data_type, false).into());
-    }
-    Schema::new(fields).into()
 }
 
 /// The graph of a project without errors.

@@ -10,6 +10,7 @@ use deltaic_sql::{CdcSource, CdcSpec, ColumnSelection, ScdType, Spanned};
 use super::CdcPlan;
 use super::places::{in_text, location};
 use crate::near::near_names;
+use crate::type_names::type_name;
 
 /// Columns that type 2 adds.
 pub(super) const RESERVED: [&str; 2] = ["__START_AT", "__END_AT"];
@@ -165,7 +166,7 @@ impl Binder<'_> {
         if orderable(data_type) {
             return Some(expression);
         }
-        let message = format!("a sequence of type {data_type} has no order");
+        let message = format!("a sequence of type {} has no order", type_name(data_type));
         self.fail("AUTOCDC_MICROBATCH_VALIDATION.NON_ORDERABLE_SEQUENCE", text, message);
         None
     }
@@ -175,7 +176,8 @@ impl Binder<'_> {
         if matches!(expression.field.data_type(), DataType::Boolean | DataType::Null) {
             return Some(expression);
         }
-        let message = format!("the condition is {}, not BOOLEAN", expression.field.data_type());
+        let message =
+            format!("the condition is {}, not BOOLEAN", type_name(expression.field.data_type()));
         self.fail("DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", text, message);
         None
     }

@@ -8,6 +8,7 @@ use deltaic_sql::Expectation;
 use super::bind::BoundFlow;
 use super::definitions::{DatasetDef, FlowDef};
 use super::places::{in_text, location};
+use crate::type_names::type_name;
 
 /// Binds the expectations of a dataset.
 pub(super) fn bind(
@@ -66,7 +67,7 @@ fn one(
     let message = format!(
         "the condition of constraint '{}' is {}, not BOOLEAN",
         expectation.name.value,
-        expression.field.data_type()
+        type_name(expression.field.data_type())
     );
     Err(Error::user("DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", message)
         .object(&definition.name)

@@ -9,6 +9,7 @@
 //! | `bind` | inputs and schema of each query, in that order |
 //! | `schema` | declared against inferred schema, schema of a table from its flows |
 //! | `cdc` | AUTO CDC clauses against the schema of the events |
+//! | `metadata` | the hidden `_metadata` column of files |
 //! | `expectations` | conditions against the schema they see |
 //! | `rules` | flows per kind, streaming or not, resets |
 //! | `places` | places and objects of errors |
@@ -17,6 +18,7 @@ mod bind;
 mod cdc;
 mod definitions;
 mod expectations;
+mod metadata;
 mod names;
 mod order;
 mod places;

@@ -12,6 +12,7 @@ use super::bind::BoundFlow;
 use super::cdc;
 use super::definitions::{DatasetDef, FlowDef};
 use super::places::{in_text, location};
+use crate::type_names::type_name;
 
 /// The schema as it is stored; `None` if it is not known since not all flows are (`complete`) and the columns are
 /// not declared.
@@ -129,8 +130,10 @@ fn merge(
                 b.clone()
             } else {
                 let message = format!(
-                    "column '{}' is {a} in one flow and {b} in flow '{}'",
+                    "column '{}' is {} in one flow and {} in flow '{}'",
                     field.name(),
+                    type_name(a),
+                    type_name(b),
                     flow.name
                 );
                 let error = Error::user("UNABLE_TO_INFER_PIPELINE_TABLE_SCHEMA", message)
@@ -195,6 +198,7 @@ fn compare(
                 let (from, to) = (found.data_type(), field.data_type());
                 let fits = if cdc { same_type(from, to) } else { assignable(from, to) };
                 if !fits {
+                    let (to, from) = (type_name(to), type_name(from));
                     let message =
                         format!("column '{name}' is declared as {to}, but the query yields {from}");
                     let hint = format!("cast it in the query, or declare it as {from}");

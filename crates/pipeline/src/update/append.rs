@@ -65,6 +65,8 @@ pub(crate) fn new_rows(
         .session
         .run_batch(&flow.query, &cx.sources(flow), tables)
         .map_err(|e| in_flow(flow, e))?;
+    // The flow's columns only: `*` may have brought `_metadata` along.
+    let batches = batches.iter().map(|b| conform(b, &flow.schema)).collect::<Result<Vec<_>>>()?;
     let rows = NewRows { batches, rows_in, before, after };
     Ok((Some(rows), warnings))
 }

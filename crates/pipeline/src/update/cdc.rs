@@ -15,6 +15,7 @@ use super::context::{Context, in_flow};
 use super::dataset::{FlowOutcome, Refreshed};
 use super::inputs::scan;
 use super::stored::StoredDataset;
+use crate::conform::conform;
 use crate::expectations::{Rules, add_counts};
 use crate::progress::{FlowProgress, InputProgress};
 use crate::state_store::{NoState, StateStore};
@@ -298,7 +299,7 @@ fn consumed_rows(
         tables.insert(input.name.clone(), batches);
     }
     let (_, batches) = cx.session.run_batch(&flow.query, &cx.sources(flow), tables)?;
-    Ok(batches)
+    batches.iter().map(|b| conform(b, &flow.schema)).collect()
 }
 
 fn lost(flow: &str, why: &str) -> Error {

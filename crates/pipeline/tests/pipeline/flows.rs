@@ -320,3 +320,20 @@ fn tables_can_be_listed_and_views_queried() {
     let errors = project.open().query("SELECT * FROM revenu").unwrap_err();
     assert!(errors.to_string().contains("did you mean revenue"), "{errors}");
 }
+
+#[test]
+fn metadata_of_files_is_there_for_those_who_name_it() {
+    let project = TestProject::new(
+        "CREATE STREAMING TABLE t AS
+           SELECT *, _metadata.file_name AS file FROM STREAM read_files('landing', format => 'json', schema => 'x INT');
+         CREATE STREAMING TABLE keyed;
+         CREATE FLOW f AS AUTO CDC INTO keyed FROM (
+           SELECT *, _metadata.file_path AS path, x * 2 AS s
+           FROM STREAM read_files('landing', format => 'json', schema => 'x INT'))
+         KEYS (path) SEQUENCE BY s COLUMNS * EXCEPT (s);",
+    );
+    project.write("landing/1.json", "{\"x\":1}\n{\"x\":7}\n");
+    project.run();
+    assert_eq!(project.rows("SELECT * FROM t"), ["1|1.json", "7|1.json"]);
+    assert_eq!(project.rows("SELECT * FROM keyed"), ["7|landing/1.json"]);
+}

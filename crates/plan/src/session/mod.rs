@@ -23,6 +23,7 @@ use crate::{ddl, errors};
 
 pub(crate) mod batch;
 pub(crate) mod checked;
+mod correlation;
 mod fields;
 mod functions;
 pub(crate) mod names;
@@ -32,6 +33,7 @@ pub(crate) mod provider;
 mod set_operations;
 pub(crate) mod sums;
 pub(crate) mod ties;
+mod time_zone;
 
 use provider::Planning;
 
@@ -137,7 +139,8 @@ impl Session {
         let lowered = provider::lower_case(schema)?;
         let df_schema =
             DFSchema::try_from(lowered.as_ref().clone()).map_err(|e| errors::planning(&e))?;
-        let parsed = parse::expression(sql)?;
+        let mut parsed = parse::expression(sql)?;
+        time_zone::mark(&mut parsed);
         let sources = Sources::new();
         let planning = Planning::new(&self.state, &sources);
         let bind = || {
@@ -181,6 +184,7 @@ impl Session {
         let aliases = planning.aliases.into_inner();
         let analyzed =
             optimize::analyze(&self.state, plan.clone()).map_err(|e| errors::planning(&e))?;
+        correlation::refuse_unsafe(&analyzed)?;
         let schema = names::output_schema(&plan, analyzed.schema().as_arrow(), &aliases)?;
         Ok(Planned { schema, plan: analyzed })
     }

@@ -24,7 +24,7 @@ use deltaic_batch::Error;
 
 use super::fields::StructFields;
 use super::parse::{self, Parsed};
-use super::set_operations;
+use super::{set_operations, time_zone};
 use crate::catalog::{Source, SourceTable, Sources};
 use crate::{ddl, errors};
 
@@ -121,6 +121,7 @@ impl<'a> Planning<'a> {
             self.aliases.borrow_mut().entry(name).or_insert(spelling);
         }
         set_operations::mark(&mut query);
+        time_zone::mark(&mut query);
         let statement = ast::Statement::Query(Box::new(query));
         SqlToRel::new(self).sql_statement_to_plan(statement).map_err(|e| {
             let error = errors::planning(&e);

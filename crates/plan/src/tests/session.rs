@@ -151,3 +151,14 @@ fn integer_sums_fail_instead_of_wrapping() {
         single("SELECT sum(x) AS s FROM (VALUES (9223372036854775807), (1), (-2)) t(x)").unwrap();
     assert_eq!(fits.column(0).as_primitive::<arrow::datatypes::Int64Type>().value(0), i64::MAX - 1);
 }
+
+#[test]
+fn time_zones_in_both_directions() {
+    let batch = single(
+        "SELECT CAST(CAST('2024-11-03 05:30:00Z' AS TIMESTAMP) AT TIME ZONE 'America/New_York' AS STRING) AS a,
+                CAST(CAST('2024-11-03 01:30:00' AS TIMESTAMP_NTZ) AT TIME ZONE 'Europe/Berlin' AS STRING) AS b",
+    )
+    .unwrap();
+    assert_eq!(batch.column(0).as_string::<i32>().value(0), "2024-11-03T01:30:00");
+    assert_eq!(batch.column(1).as_string::<i32>().value(0), "2024-11-03T00:30:00Z");
+}

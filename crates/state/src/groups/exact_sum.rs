@@ -300,9 +300,9 @@ fn fill(words: &[u64]) -> u64 {
 }
 
 /// The float nearest to a two's complement integer × 2^(64·start − 1074), ties to even.
-fn round(words: &[u64], start: u32) -> f64 {
+fn round<const WORDS: usize>(words: &[u64; WORDS], start: u32) -> f64 {
     let negative = fill(words) != 0;
-    let mut magnitude = [0; WIDE_WORDS];
+    let mut magnitude = [0; WORDS];
     let mut carry = negative;
     for (digit, &word) in magnitude.iter_mut().zip(words) {
         let flipped = if negative { !word } else { word };
