@@ -207,10 +207,9 @@ impl Subject<'_> {
     }
 
     fn restart(&self, epochs: &[Epoch], seed: u64) -> Result<(), String> {
-        let (mut low, mut high) =
-            (usize::from((seed & 0xff) as u8), usize::from((seed >> 8) as u8));
-        low %= epochs.len() + 1;
-        high = low + high % (epochs.len() - low + 1);
+        let [first, second, ..] = seed.to_le_bytes();
+        let low = usize::from(first) % (epochs.len() + 1);
+        let high = low + usize::from(second) % (epochs.len() - low + 1);
         let mut circuit = self.circuit(2)?;
         self.deltas(&mut circuit, &epochs[..low])?;
         let full = circuit.write_full().map_err(say)?;

@@ -1,5 +1,12 @@
 //! Every law test, 64 cases each unless `PROPTEST_CASES` says otherwise.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test says what is wrong by panicking"
+)]
+
 mod golden;
 
 use deltaic_proptests::{Settings, all};

@@ -24,6 +24,9 @@ const WHOLE_MAX: usize = 64;
 /// Rows looked at together in a search.
 const BLOCK: usize = 16;
 
+/// Disjoint ascending stretches, and for each new event the number of its stretch.
+pub(super) type Stretches = (Vec<Range<usize>>, Vec<usize>);
+
 /// Finds stretches among the kept events of one key, given in order.
 pub(super) struct Finder<'a> {
     layout: &'a Layout,
@@ -45,13 +48,9 @@ impl<'a> Finder<'a> {
         Ok(Self { layout, kept, converter, sequences })
     }
 
-    /// Disjoint ascending stretches of `rows` around the new events `new`, which are in order of
-    /// their sequences; and per new event the number of its stretch. `None`: read all of them.
-    pub(super) fn stretches(
-        &self,
-        rows: &[RowRef],
-        new: &[u32],
-    ) -> Result<Option<(Vec<Range<usize>>, Vec<usize>)>> {
+    /// The stretches of `rows` around the new events `new`, which are in order of their sequences.
+    /// `None`: read all rows.
+    pub(super) fn stretches(&self, rows: &[RowRef], new: &[u32]) -> Result<Option<Stretches>> {
         if rows.len() <= WHOLE_MAX || rows.len() < BLOCK * new.len() {
             return Ok(None);
         }

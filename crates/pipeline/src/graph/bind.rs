@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{Schema, SchemaRef};
 use deltaic_batch::{Error, Result};
 use deltaic_plan::{RefreshPolicy, Session, Source, SourceTable, Sources, TypedExpression};
 use deltaic_sql::{CdcSource, DatasetKind, Expectation, FlowBody, Query};
@@ -16,6 +16,7 @@ use super::{
     CdcPlan, DatasetNode, FileSchemas, FlowInput, FlowKind, FlowNode, Graph, InputSource, cdc,
     expectations, schema,
 };
+use crate::update::change_schema;
 
 /// Code of an error that only follows from another one.
 pub(super) const UPSTREAM: &str = "UPSTREAM_FAILED";
@@ -291,20 +292,6 @@ fn sources(
 pub(super) fn append_only(definitions: &Definitions, dataset: &DatasetDef) -> bool {
     dataset.ast.kind == DatasetKind::StreamingTable
         && (dataset.flows.iter()).all(|f| matches!(definitions.flows[*f].body, FlowBody::Query(_)))
-}
-
-/// Columns of `table_changes`.
-fn change_schema(table: &Schema) -> SchemaRef {
-    let mut fields = table.fields().to_vec();
-    let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-    for (name, data_type) in [
-        ("_change_type", DataType::Utf8),
-        ("_commit_version", DataType::Int64),
-        ("_commit_timestamp", time),
-    ] {
-        fields.push(Field::new(name, data_type, false).into());
-    }
-    Schema::new(fields).into()
 }
 
 /// The graph of a project without errors.
