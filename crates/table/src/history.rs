@@ -7,6 +7,12 @@ use crate::Table;
 use crate::delta::actions::{InfoLine, parse_lines};
 use crate::delta::log;
 
+/// Names that writers have for the number of rows added, ours first.
+const INSERTED: [&str; 4] =
+    ["numInsertedRows", "numTargetRowsInserted", "numOutputRows", "num_added_rows"];
+/// The same for rows removed.
+const DELETED: [&str; 3] = ["numDeletedRows", "numTargetRowsDeleted", "num_deleted_rows"];
+
 /// One line of a table's history.
 #[derive(Debug, Clone)]
 pub struct CommitSummary {
@@ -44,8 +50,8 @@ impl Table {
             version,
             timestamp_ms: info["timestamp"].as_i64().unwrap_or(0),
             operation: info["operation"].as_str().unwrap_or("UNKNOWN").into(),
-            rows_inserted: metric(&["numInsertedRows", "numTargetRowsInserted", "numOutputRows"]),
-            rows_deleted: metric(&["numDeletedRows", "numTargetRowsDeleted"]),
+            rows_inserted: metric(&INSERTED),
+            rows_deleted: metric(&DELETED),
             info,
         })
     }

@@ -75,3 +75,73 @@ pub(crate) fn hash_all(batches: &[RecordBatch]) -> Result<Vec<u128>> {
     }
     Ok(hashes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::format::InMemory;
+    use super::*;
+
+    fn open(hashes: &[u128]) -> RowIndex {
+        let bytes = encode(&["a".into(), "b".into()], hashes.to_vec()).unwrap();
+        RowIndex::open(Arc::new(InMemory(bytes.into()))).unwrap()
+    }
+
+    fn check(hashes: &[u128], wanted: &[u128]) {
+        for load in [false, true] {
+            let mut index = open(hashes);
+            assert_eq!((index.num_rows(), index.columns().len()), (hashes.len() as u64, 2));
+            if load {
+                index.expect(usize::MAX).unwrap();
+            }
+            for &hash in wanted {
+                let mut found = Vec::new();
+                index.find(hash, &mut found).unwrap();
+                let expected: Vec<u32> =
+                    (0..).zip(hashes).filter(|(_, h)| **h == hash).map(|(i, _)| i).collect();
+                assert_eq!(found, expected, "{hash:x}");
+            }
+        }
+    }
+
+    /// A pseudo-random sequence of hashes.
+    fn uniform(count: usize) -> Vec<u128> {
+        let mut state = 1_u128;
+        let next = |_| {
+            state = state.wrapping_mul(0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645).wrapping_add(7);
+            state ^ (state << 64)
+        };
+        (0..count).map(next).collect()
+    }
+
+    #[test]
+    fn every_hash_is_found_and_no_other() {
+        for count in [0, 1, 2, 203, 204, 205, 5_000, 50_000] {
+            let hashes = uniform(count);
+            let mut wanted: Vec<u128> = hashes.iter().copied().step_by(count / 50 + 1).collect();
+            wanted.extend(wanted.clone().iter().map(|h| h ^ 1));
+            wanted.extend([0, u128::MAX]);
+            check(&hashes, &wanted);
+        }
+    }
+
+    #[test]
+    fn copies_of_a_row_span_pages() {
+        let mut hashes = uniform(3_000);
+        let copied = hashes[17];
+        hashes.extend(std::iter::repeat_n(copied, 2_000));
+        hashes.extend(std::iter::repeat_n(0, 500));
+        hashes.extend(std::iter::repeat_n(u128::MAX, 500));
+        let wanted = [copied, copied + 1, copied - 1, 0, 1, u128::MAX, hashes[5]];
+        check(&hashes, &wanted);
+    }
+
+    #[test]
+    fn a_search_reads_few_pages() {
+        let hashes = uniform(200_000);
+        let mut index = open(&hashes);
+        for &hash in hashes.iter().step_by(2_000) {
+            index.find(hash, &mut Vec::new()).unwrap();
+        }
+        assert!(index.pages_read() <= 300, "{} pages for 100 searches", index.pages_read());
+    }
+}

@@ -7,4 +7,6 @@ mod crash;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod foreign;
+#[cfg(test)]
 mod model;

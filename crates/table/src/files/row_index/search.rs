@@ -131,6 +131,11 @@ impl RowIndex {
         usize::try_from((distance * self.num_pages() as u128) >> 64).unwrap_or(0)
     }
 
+    #[cfg(test)]
+    pub(super) fn pages_read(&self) -> usize {
+        self.pages.len()
+    }
+
     /// Rows of the data file.
     pub(crate) fn num_rows(&self) -> u64 {
         self.header.rows as u64
