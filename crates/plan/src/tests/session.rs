@@ -139,8 +139,12 @@ fn struct_fields_match_without_regard_to_case() {
 }
 
 #[test]
-fn integer_sums_fail_instead_of_wrapping() {
+fn sums_fail_instead_of_wrapping() {
+    let wide = "(VALUES (CAST('9.9' AS DECIMAL(38,37))), (CAST('9.8' AS DECIMAL(38,37)))) t(x)";
     for sql in [
+        &format!("SELECT sum(x) AS s FROM {wide}"),
+        &format!("SELECT sum(DISTINCT x) AS s FROM {wide}"),
+        &format!("SELECT sum(x) OVER () AS s FROM {wide}"),
         "SELECT sum(x) AS s FROM (VALUES (9223372036854775807), (1)) t(x)",
         "SELECT sum(x) OVER () AS s FROM (VALUES (9223372036854775807), (1)) t(x)",
     ] {
