@@ -138,7 +138,8 @@ pub mod plan {
 /// # write("landing/a.csv", "region,amount\nnorth,5\nnorth,2\n");
 /// # write("transformations/shop.sql", "
 /// # CREATE STREAMING TABLE orders AS
-/// # SELECT * FROM STREAM read_files('landing', format => 'csv', schema => 'region STRING, amount INT');
+/// # SELECT * FROM STREAM read_files('landing', format => 'csv', header => true,
+/// #   schema => 'region STRING, amount INT');
 /// # CREATE MATERIALIZED VIEW totals AS SELECT region, sum(amount) AS total FROM orders GROUP BY region;");
 /// use deltaic::pipeline::{Pipeline, PipelineOptions, RunOptions};
 ///

@@ -27,5 +27,5 @@ pub(super) fn events(
     let schema = events.schema.project(&shown).map_err(failed)?;
     let batches: Result<Vec<RecordBatch>, _> =
         events.batches.iter().map(|batch| batch.project(&shown)).collect();
-    out.rows(&schema.into(), &batches.map_err(failed)?, format)
+    out.rows(&schema, &batches.map_err(failed)?, format)
 }
