@@ -16,7 +16,6 @@ FALL_SHORT = {
     # An error where the case records the exact sum; its notes accept either, the runner only rows.
     "C015": "SUM(BIGINT) beyond 64 bits is an error in both refresh modes",
     "C036": "an outer reference below an outer join inside EXISTS is refused, with a hint",
-    "C065": "AVG of DECIMAL(38,37) gets a type without room for its integer digit, and says so",
     # What the runner lands or declares cannot give what the case records.
     "C082": "the refused event stays in the runner's bronze table, so later runs are refused too",
     "C100": "the runner lands retracted rows as further rows",
