@@ -24,6 +24,7 @@ use crate::{ddl, errors};
 pub(crate) mod batch;
 pub(crate) mod checked;
 mod correlation;
+mod distinct_from;
 mod fields;
 mod functions;
 pub(crate) mod names;
@@ -34,6 +35,7 @@ mod set_operations;
 pub(crate) mod sums;
 pub(crate) mod ties;
 mod time_zone;
+mod using;
 
 use provider::Planning;
 
@@ -140,6 +142,7 @@ impl Session {
         let df_schema =
             DFSchema::try_from(lowered.as_ref().clone()).map_err(|e| errors::planning(&e))?;
         let mut parsed = parse::expression(sql)?;
+        distinct_from::mark(&mut parsed);
         time_zone::mark(&mut parsed);
         let sources = Sources::new();
         let planning = Planning::new(&self.state, &sources);
