@@ -31,6 +31,7 @@ pub(crate) mod names;
 pub(crate) mod optimize;
 pub(crate) mod parse;
 pub(crate) mod provider;
+mod push_down;
 mod set_operations;
 pub(crate) mod sums;
 pub(crate) mod ties;

@@ -66,6 +66,7 @@ views! {
     full_join: "SELECT o.id, r.country FROM orders o FULL JOIN regions r ON o.region = r.name";
     join_using_and_filter: "SELECT region, o.id, r.n FROM orders o JOIN (SELECT name AS region, count(*) AS n FROM regions GROUP BY name) r USING (region) WHERE region > 'a'";
     is_distinct_from_and: "SELECT id FROM orders WHERE id IS DISTINCT FROM amount AND region = 'n'";
+    grouping_sets_of_nothing: "SELECT region, count(*) AS n FROM orders WHERE 1 = 2 GROUP BY GROUPING SETS ((region), ())";
     cross_join: "SELECT o.id, r.country FROM orders o CROSS JOIN regions r";
     non_equi_join: "SELECT o.id, p.id AS other FROM orders o JOIN orders p ON o.amount < p.amount";
     semi_join: "SELECT id FROM orders WHERE region IN (SELECT name FROM regions)";
@@ -173,4 +174,25 @@ fn set_operations_on_multisets_name_their_columns() {
         let plan = Checked::new(&[ORDERS, REGIONS], &sql).plan;
         assert_eq!(plan.schema().field(0).name(), "region", "{operator}");
     }
+}
+
+#[test]
+fn a_condition_without_columns_stays_above_an_aggregate_that_has_a_row_for_nothing() {
+    for sql in [
+        "SELECT count(*) AS n FROM orders HAVING count(*) NOT IN (7, NULL)",
+        "SELECT n FROM (SELECT count(*) AS n, min(id) AS m FROM orders) t WHERE n <> 7 AND NULL",
+        "SELECT g, n FROM (SELECT region AS g, count(*) AS n FROM orders GROUP BY CUBE (region)) t WHERE n NOT IN (-1, NULL)",
+        "SELECT m FROM (SELECT m, count(*) AS n FROM (SELECT min(id) AS m FROM orders) s GROUP BY m) t WHERE n NOT IN (7, NULL)",
+    ] {
+        assert_eq!(first_rows(sql), Vec::<String>::new(), "{sql}");
+    }
+}
+
+#[test]
+fn grouping_sets_with_an_empty_one_have_a_row_for_no_input() {
+    let sets = "GROUP BY GROUPING SETS ((region), ())";
+    let sql = format!("SELECT region, count(*) AS n FROM orders WHERE 1 = 2 {sets}");
+    assert_eq!(first_rows(&sql), ["+ NULL | 0"]);
+    let sql = format!("SELECT region, count(*) AS n FROM orders WHERE id > 100 {sets}");
+    assert_eq!(first_rows(&sql), ["+ NULL | 0"]);
 }
