@@ -235,7 +235,7 @@ pub(crate) fn explain(cx: &Context<'_>, dataset: usize) -> Result<String> {
         out.push('\n');
     }
     // Writing to a String cannot fail.
-    let _ = writeln!(out, "\nrefresh policy: {:?}", node.refresh_policy);
+    let _ = writeln!(out, "\nrefresh policy: {}", node.refresh_policy);
     for candidate in &decision.candidates {
         let note = if candidate.applicable { "" } else { " (not applicable now)" };
         let _ = writeln!(
