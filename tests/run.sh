@@ -29,7 +29,7 @@ cargo run --quiet -p deltaic --no-default-features --example circuit
 bin=$PWD/target/debug/deltaic
 
 step "recorded cases through the command line"
-python3 tests/tools/case_runner.py "$bin" tests/cases --kind sql,scd,ingest,expectation,runs
+python3 tests/scripts/recorded_cases.py "$bin"
 python3 tests/tools/golden_runner.py "$bin" tests/golden/auto-cdc
 
 step "Python packages of the independent readers"

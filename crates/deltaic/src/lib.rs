@@ -125,6 +125,59 @@ pub mod plan {
     pub use deltaic_plan::*;
 }
 
+/// Pipelines: projects of SQL files over tables on disk.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let write = |path: &str, text: &str| {
+/// #     let path = folder.path().join(path);
+/// #     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+/// #     std::fs::write(path, text).unwrap();
+/// # };
+/// # write("pipeline.yml", "name: shop\n");
+/// # write("landing/a.csv", "region,amount\nnorth,5\nnorth,2\n");
+/// # write("transformations/shop.sql", "
+/// # CREATE STREAMING TABLE orders AS
+/// # SELECT * FROM STREAM read_files('landing', format => 'csv', header => true,
+/// #   schema => 'region STRING, amount INT');
+/// # CREATE MATERIALIZED VIEW totals AS SELECT region, sum(amount) AS total FROM orders GROUP BY region;");
+/// use deltaic::pipeline::{Pipeline, PipelineOptions, RunOptions};
+///
+/// let pipeline = Pipeline::open(folder.path(), PipelineOptions::default())?;
+/// let report = pipeline.run(&RunOptions::default(), &())?;
+/// assert!(report.succeeded());
+/// let totals = pipeline.query("SELECT * FROM totals")?;
+/// assert_eq!(totals.batches.iter().map(|b| b.num_rows()).sum::<usize>(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "pipeline")]
+pub mod pipeline {
+    pub use deltaic_pipeline::*;
+}
+
+/// Tables on disk in the Delta Lake protocol.
+///
+/// ```
+/// use deltaic::prelude::*;
+/// use deltaic::table::{Storage, Table, TableOptions};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// let storage = Storage::local(folder.path())?;
+/// let rows = schema("id BIGINT")?;
+/// let table = Table::create(&storage, "ids", rows.clone(), &TableOptions::default())?;
+/// let mut commit = table.begin();
+/// commit.apply(&ZBatch::parse(&rows, "+ 1\n+ 2")?)?;
+/// assert_eq!(commit.commit()?.num_rows()?, 2);
+/// # Ok::<(), deltaic::Error>(())
+/// ```
+#[cfg(feature = "pipeline")]
+pub mod table {
+    pub use deltaic_table::*;
+}
+
+#[cfg(feature = "pipeline")]
+pub use deltaic_pipeline::Pipeline;
+
 /// What most programs need.
 ///
 /// ```

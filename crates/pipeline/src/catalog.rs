@@ -74,9 +74,12 @@ impl ProgressIndex {
     }
 }
 
+/// Start of the keys of inputs that are files.
+pub(crate) const FILES: &str = "files:";
+
 /// Identity of a files input in progress files.
 pub(crate) fn files_key(path: &str) -> String {
-    format!("files:{path}")
+    format!("{FILES}{path}")
 }
 
 impl<'a> FileCatalog<'a> {

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use arrow::util::display::FormatOptions;
 use deltaic_batch::{Error, Result, ZBatch};
+
+use crate::type_names::type_name;
 
 /// The batch in the columns of `schema`. Missing columns are NULL; a value that does not fit and a
 /// NULL in a NOT NULL column are errors.
@@ -58,12 +60,18 @@ pub(crate) fn conform_delta(delta: &ZBatch, schema: &SchemaRef) -> Result<ZBatch
     ZBatch::try_new(conform(delta.rows(), schema)?, delta.weights().clone())
 }
 
+/// The same columns, all of which may be NULL.
+pub(crate) fn nullable(schema: &Schema) -> Schema {
+    let loose = |f: &FieldRef| Arc::new(Field::clone(f).with_nullable(true));
+    Schema::new(schema.fields().iter().map(loose).collect::<Vec<_>>())
+}
+
 /// How a table's schema must change for rows of a new schema.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SchemaChange {
     /// Not at all.
     None,
-    /// Columns come on: the whole new schema.
+    /// Columns come on, or are no longer NOT NULL: the whole new schema.
     Added(SchemaRef),
     /// A type changed: what is wrong.
     Incompatible(String),
@@ -72,21 +80,27 @@ pub(crate) enum SchemaChange {
 /// Compares a table's schema with that of new rows. Columns that only the table has stay.
 pub(crate) fn schema_change(table: &Schema, rows: &Schema) -> SchemaChange {
     let mut fields = table.fields().to_vec();
+    let mut loosened = false;
     for field in rows.fields() {
         match position(table, field.name()) {
             None => fields.push(Arc::new(Field::clone(field).with_nullable(true))),
-            Some(i) if same_type(table.field(i), field) => {}
+            Some(i) if same_type(table.field(i), field) => {
+                if field.is_nullable() && !fields[i].is_nullable() {
+                    fields[i] = Arc::new(Field::clone(&fields[i]).with_nullable(true));
+                    loosened = true;
+                }
+            }
             Some(i) => {
                 return SchemaChange::Incompatible(format!(
                     "column '{}' is {} in the table and {} now",
                     field.name(),
-                    table.field(i).data_type(),
-                    field.data_type()
+                    type_name(table.field(i).data_type()),
+                    type_name(field.data_type())
                 ));
             }
         }
     }
-    if fields.len() == table.fields().len() {
+    if fields.len() == table.fields().len() && !loosened {
         return SchemaChange::None;
     }
     SchemaChange::Added(Arc::new(Schema::new(fields)))

@@ -208,6 +208,7 @@ fn planning_event(report: &FlowReport, planning: &Planning) -> Event {
         .sources
         .iter()
         .map(|(name, change, full)| {
+            let name = name.split_once(':').map_or(name.as_str(), |(_, name)| name);
             json!({"table_name": name, "change_size": change, "full_size": full})
         })
         .collect();

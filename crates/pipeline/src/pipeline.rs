@@ -129,9 +129,11 @@ impl Pipeline {
     pub fn dry_run(&self) -> Result<DryRun, Errors> {
         let graph = self.graph()?;
         let marker = Marker::load(&self.storage)?;
+        let mut warnings = graph.warnings.clone();
+        warnings.extend(crate::update::renamed_flows(&self.storage, graph, &marker)?);
         Ok(DryRun {
             datasets: graph.datasets.iter().map(|d| summary(graph, d)).collect(),
-            warnings: graph.warnings.clone(),
+            warnings,
             uncovered: self.project.uncovered.clone(),
             inactive: inactive(graph, &marker),
         })

@@ -25,14 +25,15 @@ pub enum RefreshPolicy {
     Full,
 }
 
-impl std::fmt::Display for RefreshPolicy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+impl RefreshPolicy {
+    /// The words of the clause.
+    pub fn name(self) -> &'static str {
+        match self {
             Self::Auto => "AUTO",
             Self::Incremental => "INCREMENTAL",
             Self::IncrementalStrict => "INCREMENTAL STRICT",
             Self::Full => "FULL",
-        })
+        }
     }
 }
 
@@ -153,7 +154,7 @@ pub(crate) fn decide(
         ),
         _ if changed == 0 => (Technique::NoOp, "no source has changed".to_owned()),
         RefreshPolicy::Incremental | RefreshPolicy::IncrementalStrict => {
-            (incremental, "REFRESH POLICY INCREMENTAL".to_owned())
+            (incremental, format!("REFRESH POLICY {}", policy.name()))
         }
         RefreshPolicy::Auto => cheaper(incremental, &costs),
     };
@@ -161,13 +162,19 @@ pub(crate) fn decide(
 }
 
 fn cheaper(incremental: Technique, costs: &Costs) -> (Technique, String) {
-    let (inc, full) = (costs.incremental / 1e6, costs.full / 1e6);
+    let (inc, full) = (milliseconds(costs.incremental), milliseconds(costs.full));
     if costs.incremental <= costs.full {
-        (incremental, format!("incremental is cheaper: {inc:.1} ms against {full:.1} ms in full"))
+        (incremental, format!("incremental is cheaper: {inc} ms against {full} ms in full"))
     } else {
-        let reason = format!("in full is cheaper: {full:.1} ms against {inc:.1} ms incrementally");
+        let reason = format!("in full is cheaper: {full} ms against {inc} ms incrementally");
         (Technique::CompleteRecompute, reason)
     }
+}
+
+/// Nanoseconds as milliseconds, with as many digits as tell small costs apart.
+fn milliseconds(nanoseconds: f64) -> String {
+    let ms = nanoseconds / 1e6;
+    if ms < 1.0 { format!("{ms:.3}") } else { format!("{ms:.1}") }
 }
 
 fn costs(tree: &Tree, stats: &ViewStats) -> Costs {

@@ -239,6 +239,9 @@ impl Walk<'_> {
         if let Some(span) = open.window {
             self.unbounded("a window function", over, span);
         }
+        let tables: BTreeSet<&String> = open.sides.iter().flatten().collect();
+        let others = over.iter().filter(|p| !tables.contains(p)).cloned().collect();
+        self.unbounded("a subquery in an expression", &others, span);
         if open.sides.len() > 1 {
             let kept = kept_sides(select);
             let sides = open.sides.into_iter().enumerate().map(|(n, over)| JoinSide {

@@ -42,7 +42,7 @@ impl Table {
         for version in self.checked(from, to)? {
             let entry = log::entry(&self.root, version).map_err(|e| e.object(&*self.path))?;
             let name = log::entry_path(version);
-            let data = Data::of(parse_lines(&entry, &name)?);
+            let data = Data::of(parse_lines(&entry, &self.root.full(&name))?);
             let delta = self.delta_of(&data).map_err(|e| match e.code() {
                 "SCHEMA_MISMATCH" => Error::data(
                     "CHANGES_INCOMPATIBLE_SCHEMA",

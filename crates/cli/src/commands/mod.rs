@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod dry_run;
+mod events;
 mod graph;
 mod history;
 mod init;
@@ -40,8 +41,7 @@ pub(crate) fn execute(args: &Args, out: &mut Out) -> Result<u8, Complaint> {
             history::history(&pipeline, dataset, *format, &sources, out)?;
         }
         Command::Events { update, format } => {
-            let events = pipeline.events(*update).map_err(|e| Complaint::new(e, &sources))?;
-            out.rows(&events.schema, &events.batches, *format)?;
+            events::events(&pipeline, *update, *format, &sources, out)?;
         }
     }
     Ok(0)

@@ -218,7 +218,11 @@ impl Scanner<'_, '_> {
                     "MALFORMED_ROW",
                     "a quote is not closed before the end of the file",
                 )
-                .object(format!("{}:{}", self.name, record.line)));
+                .object(format!("{}:{}", self.name, record.line))
+                .hint(
+                    "close it; or set quote => '' when quotes have no meaning, or escape => '\\\\' \
+                     when they are escaped so",
+                ));
             };
             let part = &self.text[self.pos..self.pos + length];
             self.line += part.bytes().map(|b| u64::from(b == b'\n')).sum::<u64>();

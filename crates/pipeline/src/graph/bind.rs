@@ -10,7 +10,7 @@ use deltaic_sql::{CdcSource, DatasetKind, Expectation, FlowBody, Query};
 use super::definitions::{DatasetDef, Definitions, FlowDef};
 use super::metadata;
 use super::order::Order;
-use super::places::{in_query, location, relocate};
+use super::places::{in_query, location, of_input};
 use super::reads::{Read, Reads, Target};
 use super::{
     CdcPlan, DatasetNode, FileSchemas, FlowInput, FlowKind, FlowNode, Graph, InputSource, cdc,
@@ -143,7 +143,7 @@ impl Binder<'_> {
         for read in reads {
             let at = || location(&flow.file, read.span);
             self.read(read, metadata::is_read(&query.text), &mut inputs).map_err(|e| {
-                vec![relocate(&e, e.location().cloned().unwrap_or_else(at), &target.name)]
+                vec![of_input(&e, e.location().cloned().unwrap_or_else(at), &target.name)]
             })?;
         }
         let Inputs { inputs, views } = inputs;

@@ -131,7 +131,7 @@ pub(super) fn collect(project: &Project, errors: &mut Vec<Error>) -> Definitions
     for (n, file) in project.files.iter().enumerate() {
         let (statements, wrong) = parse_file(&file.text, n);
         errors.extend(wrong.into_iter().map(|e| {
-            let error = Error::user("PARSE_SYNTAX_ERROR", e.message);
+            let error = Error::user(super::PARSE, e.message);
             let error = error.at(location(&file.path, e.span));
             match e.hint {
                 Some(hint) => error.hint(hint),

@@ -38,6 +38,9 @@ pub use types::{
     CdcPlan, DatasetNode, FileSchemas, FlowInput, FlowKind, FlowNode, Graph, InputSource,
 };
 
+/// Code of what cannot be parsed.
+const PARSE: &str = "PARSE_SYNTAX_ERROR";
+
 /// Parses, resolves and validates. All errors that can be found together are returned together:
 /// first those of the text itself by place, then flows that could not be looked at because of
 /// them.

@@ -18,6 +18,20 @@ pub(super) fn relocate(error: &Error, location: Location, object: &str) -> Error
     }
 }
 
+/// An error about what a query reads, which the message names: the error is about the dataset.
+pub(super) fn of_input(error: &Error, location: Location, object: &str) -> Error {
+    let Some(input) = error.get_object().filter(|input| *input != object) else {
+        return relocate(error, location, object);
+    };
+    let message = format!("'{input}': {}", error.message());
+    let named = Error::new(error.class(), error.code(), message);
+    let named = match error.get_hint() {
+        Some(hint) => named.hint(hint),
+        None => named,
+    };
+    relocate(&named, location, object)
+}
+
 /// An error about a query's text, at its place in the file.
 pub(super) fn in_query(error: &Error, query: &Query, file: &str, object: &str) -> Error {
     let span = error.location().map_or(query.span, |at| query.locate(at.line, at.column));

@@ -89,6 +89,10 @@ impl Check<'_> {
     }
 
     fn table(&mut self, dataset: &DatasetDef) {
+        if dataset.flows.is_empty() && self.errors.iter().any(|e| e.code() == super::PARSE) {
+            // Its flow may be one that could not be read.
+            return;
+        }
         if dataset.flows.is_empty() {
             let message = "no flow writes into this table";
             let error = Error::user("PIPELINE_DATASET_WITHOUT_FLOW", message).object(&dataset.name);

@@ -8,8 +8,9 @@ use deltaic_batch::{Result, ZBatch};
 use super::commit::{CommitPlan, FlowCommit, commit};
 use super::context::{Context, in_flow};
 use super::dataset::{FlowOutcome, Refreshed};
-use super::inputs::{input_keys, read_all, read_new};
+use super::inputs::{input_keys, orphaned_files, read_all, read_new};
 use super::stored::StoredDataset;
+use crate::catalog::FILES;
 use crate::conform::conform;
 use crate::expectations::{Rules, add_counts};
 use crate::progress::{FlowProgress, InputProgress};
@@ -30,14 +31,19 @@ pub(crate) fn new_rows(
     flow: &FlowNode,
     before: FlowProgress,
 ) -> Result<(Option<NewRows>, Vec<String>)> {
-    let keys = input_keys(cx, flow);
-    let mut after = FlowProgress { query: flow.query.clone(), ..before.clone() };
+    let keys = input_keys(cx.graph, flow);
+    let mut after = FlowProgress { query: query_text(&flow.query), ..before.clone() };
     after.inputs = BTreeMap::new();
     let mut tables = BTreeMap::new();
     // A ONCE flow reads everything, once.
     let (mut rows_in, mut fresh, mut warnings) = (0_u64, flow.once, Vec::new());
+    let adopted = orphaned_files(&before, &keys);
     for (input, key) in flow.inputs.iter().zip(&keys).filter(|(input, _)| input.streaming) {
-        let read = read_new(cx, input, before.inputs.get(key)).map_err(|e| in_flow(flow, e))?;
+        let since = match before.inputs.get(key) {
+            None if key.starts_with(FILES) => adopted.as_ref(),
+            since => since,
+        };
+        let read = read_new(cx, input, since).map_err(|e| in_flow(flow, e))?;
         fresh |= read.fresh;
         warnings.extend(read.warnings);
         rows_in += count(&read.batches);
@@ -55,7 +61,7 @@ pub(crate) fn new_rows(
         }
         tables.insert(input.name.clone(), read.batches);
     }
-    if before.epoch > 0 && before.query != flow.query {
+    if before.epoch > 0 && before.query != after.query {
         warnings.push(format!(
             "the query of flow '{}' was edited: it applies to new rows only, from this update on",
             flow.name
@@ -69,6 +75,18 @@ pub(crate) fn new_rows(
     let batches = batches.iter().map(|b| conform(b, &flow.schema)).collect::<Result<Vec<_>>>()?;
     let rows = NewRows { batches, rows_in, before, after };
     Ok((Some(rows), warnings))
+}
+
+/// A query's text without the numbers of its placeholders (`__source_<file>_<n>`), which are others
+/// when SQL files come and go.
+fn query_text(query: &str) -> String {
+    let mut pieces = query.split("__source_");
+    let mut text = pieces.next().unwrap_or_default().to_string();
+    for piece in pieces {
+        text.push_str("__source");
+        text.push_str(piece.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_'));
+    }
+    text
 }
 
 /// Rows of batches.

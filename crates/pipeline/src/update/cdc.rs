@@ -269,7 +269,7 @@ fn consumed_rows(
     flow: &FlowNode,
     progress: &FlowProgress,
 ) -> Result<Vec<RecordBatch>> {
-    let keys = super::inputs::input_keys(cx, flow);
+    let keys = super::inputs::input_keys(cx.graph, flow);
     let mut tables = std::collections::BTreeMap::new();
     for (input, key) in flow.inputs.iter().zip(&keys) {
         let batches = match (&input.source, progress.inputs.get(key)) {

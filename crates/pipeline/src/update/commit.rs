@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_exec::Circuit;
 use deltaic_table::{Table, TableOptions};
@@ -179,11 +179,12 @@ fn table_schema(before: &Table, plan: &CommitPlan) -> Result<Option<SchemaRef>> 
     }
 }
 
-/// Same names in the same order with the same types.
+/// Same names in the same order with the same types, NOT NULL or not.
 pub(crate) fn same_columns(a: &Schema, b: &Schema) -> bool {
-    let fields = a.fields().iter().zip(b.fields());
-    a.fields().len() == b.fields().len()
-        && fields.into_iter().all(|(a, b)| a.name() == b.name() && same_type(a, b))
+    let same = |(a, b): (&FieldRef, &FieldRef)| {
+        a.name() == b.name() && a.is_nullable() == b.is_nullable() && same_type(a, b)
+    };
+    a.fields().len() == b.fields().len() && a.fields().iter().zip(b.fields()).all(same)
 }
 
 fn info(cx: &Context<'_>, plan: &CommitPlan) -> Map<String, Value> {

@@ -14,8 +14,8 @@ use super::context::Context;
 use crate::catalog::{ResolvedFiles, external_call, files_key};
 use crate::conform::{conform, conform_delta};
 use crate::files::{FileEntry, METADATA, read_file};
-use crate::progress::InputProgress;
-use crate::{FlowInput, FlowNode, InputSource};
+use crate::progress::{FlowProgress, InputProgress};
+use crate::{FlowInput, FlowNode, Graph, InputSource};
 
 /// Rows of an input and how far that is.
 #[derive(Debug)]
@@ -28,14 +28,14 @@ pub(crate) struct InputRows {
 }
 
 /// Identity of each input of a flow across runs: placeholders change when SQL files come and go.
-pub(crate) fn input_keys(cx: &Context<'_>, flow: &FlowNode) -> Vec<String> {
+pub(crate) fn input_keys(graph: &Graph, flow: &FlowNode) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let key = |input: &FlowInput| match &input.source {
-        InputSource::Dataset(d) => format!("table:{}", cx.graph.datasets[*d].key),
+        InputSource::Dataset(d) => format!("table:{}", graph.datasets[*d].key),
         InputSource::Files(call) => files_key(&call.path),
         InputSource::External(path) => files_key(path),
         InputSource::Changes { dataset, .. } => {
-            format!("changes:{}", cx.graph.datasets[*dataset].key)
+            format!("changes:{}", graph.datasets[*dataset].key)
         }
     };
     flow.inputs
@@ -49,6 +49,21 @@ pub(crate) fn input_keys(cx: &Context<'_>, flow: &FlowNode) -> Vec<String> {
         .collect()
 }
 
+/// Files that inputs have read which the flow no longer has. A flow that was edited to name its
+/// files by another path does not read them again: each file is read once.
+pub(crate) fn orphaned_files(before: &FlowProgress, keys: &[String]) -> Option<InputProgress> {
+    if keys.iter().all(|key| before.inputs.contains_key(key)) {
+        return None;
+    }
+    let mut all = BTreeMap::new();
+    for (_, input) in before.inputs.iter().filter(|(key, _)| !keys.contains(key)) {
+        if let InputProgress::Files { files, .. } = input {
+            all.extend(files.iter().map(|(path, file)| (path.clone(), file.clone())));
+        }
+    }
+    Some(InputProgress::Files { schema: None, files: all })
+}
+
 /// The whole content of an input.
 pub(crate) fn read_all(cx: &Context<'_>, input: &FlowInput) -> Result<InputRows> {
     match &input.source {
@@ -57,7 +72,8 @@ pub(crate) fn read_all(cx: &Context<'_>, input: &FlowInput) -> Result<InputRows>
             let Some(handle) = &stored.handle else {
                 return Ok(nothing(InputProgress::Table(-1)));
             };
-            let batches = scan(handle.table()?, &input.schema)?;
+            let batches = scan(handle.table()?, &input.schema)
+                .map_err(|e| damaged(e, &cx.graph.datasets[*d].name))?;
             Ok(whole(batches, InputProgress::Table(handle.version())))
         }
         InputSource::Files(call) => {
@@ -143,6 +159,16 @@ fn version_of(since: Option<&InputProgress>) -> Option<i64> {
     match since {
         Some(InputProgress::Table(version)) if *version >= 0 => Some(*version),
         _ => None,
+    }
+}
+
+/// What helps when a table's files are damaged.
+fn damaged(error: Error, table: &str) -> Error {
+    match error.code() {
+        "DATA_FILE_CORRUPT" | "DELETION_VECTOR_CORRUPT" => {
+            error.hint(format!("restore the file, or fill the table again: --full-refresh {table}"))
+        }
+        _ => error,
     }
 }
 

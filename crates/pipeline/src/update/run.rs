@@ -33,12 +33,14 @@ pub(crate) fn run(
         .map(|(d, f)| (cx.graph.datasets[d].name.clone(), cx.graph.flows[f].name.clone()))
         .collect();
     cx.listener.update_started(&flows);
+    let renamed = super::renamed_flows(cx.storage, cx.graph, cx.marker)?;
     let reports = all_levels(cx, selection, parallel);
     let dropped = if options.drop_inactive { drop_inactive(cx)? } else { Vec::new() };
     let marker = marker_now(cx, &dropped)?;
     let changed = marker.datasets != cx.marker.datasets;
     let worth = changed || reports.iter().any(|(r, _)| worth_logging(r));
     let mut warnings = cx.graph.warnings.clone();
+    warnings.extend(renamed);
     warnings.extend(dropped.iter().map(|key| format!("the inactive dataset '{key}' was removed")));
     let mut report =
         UpdateReport { update: None, flows: Vec::new(), warnings, duration: Duration::ZERO };

@@ -1,14 +1,17 @@
 //! Materialized views: what is pending, the refresh decision, and the refresh by it.
 
+use arrow::datatypes::FieldRef;
 use deltaic_batch::Result;
 use deltaic_plan::{Decision, RefreshPolicy, Technique, ViewPlan, ViewStats};
 
+use super::commit::same_columns;
 use super::context::{Context, in_flow};
 use super::dataset::{FlowOutcome, Planning, Refreshed};
 use super::inputs::input_keys;
 use super::stored::StoredDataset;
 use super::view_input::{Pending, full_rows, pending};
-use super::view_refresh::{full, incremental};
+use super::view_refresh::{full, incremental, replace};
+use crate::conform::nullable;
 use crate::expectations::identity;
 use crate::progress::FlowProgress;
 use crate::state_store::{NoState, StateStore, StoredState};
@@ -51,17 +54,31 @@ fn prepare<'a>(
         }
     };
     let rules = identity(node.expectations.iter().map(|(e, _)| e));
-    let fingerprint = format!("{}{rules}", plan.fingerprint());
+    let fingerprint = format!("{}{rules}{}", plan.fingerprint(), declared(node, &plan));
+    let same_plan = before.epoch > 0 && before.fingerprint.as_deref() == Some(&fingerprint);
     let read = plan.sources();
-    let keys = input_keys(cx, flow);
+    let keys = input_keys(cx.graph, flow);
     let mut inputs = Vec::new();
     for (input, key) in flow.inputs.iter().zip(keys) {
         if read.iter().any(|name| name == &input.name) {
-            let pending = pending(cx, input, before.inputs.get(&key))?;
+            let pending = match same_plan {
+                true => pending(cx, input, before.inputs.get(&key))?,
+                // All of it is read anyway.
+                false => Pending::Unknown("the definition changed".to_string()),
+            };
             inputs.push(PreparedInput { input, key, pending });
         }
     }
     Ok(Prepared { node, flow, plan, fingerprint, before, inputs })
+}
+
+/// Declared columns, where the table has others than the query yields.
+fn declared(node: &DatasetNode, plan: &ViewPlan) -> String {
+    if same_columns(&node.schema, &nullable(&plan.schema())) {
+        return String::new();
+    }
+    let column = |f: &FieldRef| format!("|{} {} {}", f.name(), f.data_type(), f.is_nullable());
+    node.schema.fields().iter().map(column).collect()
 }
 
 impl Prepared<'_> {
@@ -158,11 +175,24 @@ fn refresh_one(
     });
     let done = match state {
         Some(state) if decision.chosen != Technique::CompleteRecompute => {
-            incremental(cx, stored, prepared, state, decision.chosen, outcome)?
+            incremental(cx, stored, prepared, state, decision.chosen, outcome)
         }
-        _ => full(cx, stored, prepared, outcome)?,
+        _ => full(cx, stored, prepared, outcome),
     };
-    Ok(Some(done))
+    match done {
+        Err(e) if matches!(e.code(), "DATA_FILE_CORRUPT" | "DELETION_VECTOR_CORRUPT") => {
+            // A view can always be computed again; if the file is a source's, this fails as well.
+            let again = prepare(cx, node, stored, flow, true, &mut outcome.warnings)?;
+            let done = replace(cx, stored, again, outcome)?;
+            outcome.warnings.push(format!(
+                "stored rows of '{}' are damaged ({}); it is computed again from its sources",
+                node.name,
+                e.message()
+            ));
+            Ok(Some(done))
+        }
+        done => done.map(Some),
+    }
 }
 
 /// The decision's reason; when there was no choice, why.
@@ -235,7 +265,7 @@ pub(crate) fn explain(cx: &Context<'_>, dataset: usize) -> Result<String> {
         out.push('\n');
     }
     // Writing to a String cannot fail.
-    let _ = writeln!(out, "\nrefresh policy: {}", node.refresh_policy);
+    let _ = writeln!(out, "\nrefresh policy: {}", node.refresh_policy.name());
     for candidate in &decision.candidates {
         let note = if candidate.applicable { "" } else { " (not applicable now)" };
         let _ = writeln!(

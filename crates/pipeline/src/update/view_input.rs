@@ -41,12 +41,30 @@ impl Pending {
     }
 }
 
-/// Change of an input since `since`.
+/// Change of an input since `since`. A change that cannot be read (the table's columns have other
+/// types since, or a file of its feed is gone) is unknown: the whole input can still be read.
 pub(crate) fn pending(
     cx: &Context<'_>,
     input: &FlowInput,
     since: Option<&InputProgress>,
 ) -> Result<Pending> {
+    const UNREADABLE: &[&str] = &[
+        "CHANGES_INCOMPATIBLE_SCHEMA",
+        "CHANGE_FILE_CORRUPT",
+        "DATA_FILE_CORRUPT",
+        "DELETION_VECTOR_CORRUPT",
+        "NOT_NULL_VIOLATED",
+        "NOT_NULL_VIOLATION",
+    ];
+    match change(cx, input, since) {
+        Err(e) if UNREADABLE.contains(&e.code()) => {
+            Ok(Pending::Unknown(format!("the change feed cannot be read: {}", e.message())))
+        }
+        pending => pending,
+    }
+}
+
+fn change(cx: &Context<'_>, input: &FlowInput, since: Option<&InputProgress>) -> Result<Pending> {
     match &input.source {
         InputSource::Dataset(d) => table_change(cx, *d, input, since),
         InputSource::Files(call) => file_change(cx, &*cx.files.resolve(call)?, input, since),

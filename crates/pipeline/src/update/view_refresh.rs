@@ -12,6 +12,7 @@ use super::inputs::scan;
 use super::stored::StoredDataset;
 use super::view::{Prepared, damaged};
 use super::view_input::{Pending, now, whole};
+use crate::conform::conform_delta;
 use crate::expectations::Rules;
 use crate::progress::FlowProgress;
 use crate::report::ExpectationCounts;
@@ -85,7 +86,27 @@ pub(crate) fn incremental(
 pub(crate) fn full(
     cx: &Context<'_>,
     stored: &StoredDataset,
+    prepared: Prepared<'_>,
+    outcome: &mut FlowOutcome,
+) -> Result<StoredDataset> {
+    recompute(cx, stored, prepared, false, outcome)
+}
+
+/// A fresh circuit over all inputs in place of all that the table has, which is not looked at.
+pub(crate) fn replace(
+    cx: &Context<'_>,
+    stored: &StoredDataset,
+    prepared: Prepared<'_>,
+    outcome: &mut FlowOutcome,
+) -> Result<StoredDataset> {
+    recompute(cx, stored, prepared, true, outcome)
+}
+
+fn recompute(
+    cx: &Context<'_>,
+    stored: &StoredDataset,
     mut prepared: Prepared<'_>,
+    blindly: bool,
     outcome: &mut FlowOutcome,
 ) -> Result<StoredDataset> {
     let technique = Technique::CompleteRecompute.name();
@@ -110,16 +131,16 @@ pub(crate) fn full(
     if let Some(error) = rules.failure(&judged.counts, &judged.samples) {
         return Err(error);
     }
-    let schema = prepared.plan.schema();
-    let mut parts = vec![judged.kept];
+    let schema = &prepared.node.schema;
+    let mut parts = vec![conform_delta(&judged.kept, schema)?];
     let mut truncate = false;
     if let Some(handle) = &stored.handle {
         let table = handle.table()?;
-        if same_columns(&table.schema(), &schema) {
-            for batch in scan(table, &schema)? {
+        if same_columns(&table.schema(), schema) && !blindly {
+            for batch in scan(table, schema)? {
                 parts.push(ZBatch::deletes(batch));
             }
-            parts = vec![ZBatch::concat(&schema, &parts)?.consolidate()?];
+            parts = vec![ZBatch::concat(schema, &parts)?.consolidate()?];
         } else {
             truncate = true;
         }
@@ -163,7 +184,7 @@ fn finish(
     }
     after.expectations = rules.names().map(str::to_string).zip(totals.iter().copied()).collect();
     let plan = CommitPlan {
-        schema: prepared.plan.schema(),
+        schema: prepared.node.schema.clone(),
         truncate: output.truncate,
         deltas: output.deltas,
         flows: vec![FlowCommit {

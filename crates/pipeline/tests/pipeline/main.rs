@@ -4,4 +4,5 @@ mod crashes;
 mod flows;
 #[cfg(test)]
 mod project;
+mod redefined;
 mod wrong_input;

@@ -21,6 +21,7 @@ use crate::evaluator::Expression;
 use crate::view::{self, ViewPlan};
 use crate::{ddl, errors};
 
+mod average;
 pub(crate) mod batch;
 pub(crate) mod checked;
 mod correlation;
@@ -28,11 +29,13 @@ mod distinct_from;
 mod fields;
 mod functions;
 pub(crate) mod names;
+mod numbers;
 pub(crate) mod optimize;
 pub(crate) mod parse;
 pub(crate) mod provider;
 mod push_down;
 mod set_operations;
+mod signed;
 pub(crate) mod sums;
 pub(crate) mod ties;
 mod time_zone;
@@ -100,7 +103,10 @@ impl Session {
         state
             .register_relation_planner(Arc::new(set_operations::SetOperations))
             .map_err(|e| errors::planning(&e))?;
-        functions::register(&mut state).map_err(|e| errors::planning(&e))?;
+        functions::register(&mut state)
+            .and_then(|()| signed::register(&mut state))
+            .and_then(|()| average::register(&mut state))
+            .map_err(|e| errors::planning(&e))?;
         Ok(Self { state: Arc::new(state), options })
     }
 
@@ -145,6 +151,7 @@ impl Session {
         let mut parsed = parse::expression(sql)?;
         distinct_from::mark(&mut parsed);
         time_zone::mark(&mut parsed);
+        numbers::mark(&mut parsed);
         let sources = Sources::new();
         let planning = Planning::new(&self.state, &sources);
         let bind = || {

@@ -24,7 +24,8 @@ use deltaic_batch::Error;
 
 use super::fields::StructFields;
 use super::parse::{self, Parsed};
-use super::{distinct_from, set_operations, time_zone, using};
+use super::signed::SignedCalls;
+use super::{distinct_from, numbers, set_operations, time_zone, using};
 use crate::catalog::{Source, SourceTable, Sources};
 use crate::{ddl, errors};
 
@@ -108,7 +109,8 @@ impl<'a> Planning<'a> {
             resolved: RefCell::default(),
             open: RefCell::default(),
             aliases: RefCell::default(),
-            expr_planners: std::iter::once(Arc::new(StructFields) as Arc<dyn ExprPlanner>)
+            expr_planners: [Arc::new(StructFields) as Arc<dyn ExprPlanner>, Arc::new(SignedCalls)]
+                .into_iter()
                 .chain(state.expr_planners().iter().cloned())
                 .collect(),
         }
@@ -124,6 +126,7 @@ impl<'a> Planning<'a> {
         using::mark(&mut query)?;
         set_operations::mark(&mut query);
         time_zone::mark(&mut query);
+        numbers::mark(&mut query);
         let statement = ast::Statement::Query(Box::new(query));
         SqlToRel::new(self).sql_statement_to_plan(statement).map_err(|e| {
             let error = errors::planning(&e);
@@ -261,6 +264,9 @@ impl TypePlanner for SparkTypes {
         match ddl::parse_type(&sql_type.to_string()) {
             Ok(data_type) => Ok(Some(Arc::new(Field::new("", data_type, true)))),
             Err(e) if e.message().contains("beyond 38 digits") => exec_err!("{}", e.message()),
+            Err(_) if sql_type.to_string().ends_with("UNSIGNED") => {
+                exec_err!("there is no type {sql_type}: integers are signed")
+            }
             Err(_) => Ok(None),
         }
     }

@@ -162,3 +162,59 @@ fn time_zones_in_both_directions() {
     assert_eq!(batch.column(0).as_string::<i32>().value(0), "2024-11-03T01:30:00");
     assert_eq!(batch.column(1).as_string::<i32>().value(0), "2024-11-03T00:30:00Z");
 }
+
+#[test]
+fn ranks_counts_and_lengths_are_bigints() {
+    let sources = sources(&[("t", "a INT, x ARRAY<INT>")]);
+    let calls = [
+        "row_number() OVER (ORDER BY a)",
+        "row_number() OVER (ORDER BY a) + 3",
+        "rank() OVER (ORDER BY a) * 2",
+        "dense_rank() OVER (ORDER BY a)",
+        "ntile(2) OVER (ORDER BY a)",
+        "approx_distinct(a)",
+        "approx_distinct(a) OVER () + 1",
+        "regr_count(a, a)",
+        "array_length(x)",
+        "list_length(x) + 1",
+        "array_position(x, 1)",
+        "cardinality(x)",
+    ];
+    for call in calls {
+        let sql = format!("SELECT {call} AS y FROM t");
+        let schema = session().query_schema(&sql, &sources).unwrap();
+        assert_eq!(schema.field(0).data_type(), &DataType::Int64, "{call}");
+        assert_eq!(session().plan_view(&sql, &sources).unwrap().schema(), schema, "{call}");
+    }
+    let batch = single(
+        "SELECT array_position(x, 7) + 1 AS p, array_dims(x)[1] + 1 AS d, cardinality([1, 2]) AS c
+         FROM (VALUES ([5, 7, 9])) t(x)",
+    )
+    .unwrap();
+    let value = |i| batch.column(i).as_primitive::<arrow::datatypes::Int64Type>().value(0);
+    assert_eq!([value(0), value(1), value(2)], [3, 4, 2]);
+}
+
+#[test]
+fn averages_have_room_for_their_values() {
+    let values = "(VALUES (CAST('9.9' AS DECIMAL(38,37))), (CAST('9.8' AS DECIMAL(38,37)))) t(x)";
+    for call in ["avg(x)", "mean(x)", "avg(DISTINCT x)", "avg(x) OVER ()"] {
+        let batch = single(&format!("SELECT CAST({call} AS STRING) AS y FROM {values}")).unwrap();
+        let text = batch.column(0).as_string::<i32>().value(0);
+        assert!(text.starts_with("9.850000"), "{call}: {text}");
+    }
+}
+
+#[test]
+fn nothing_is_unsigned() {
+    let schema = session()
+        .query_schema(
+            "SELECT 9223372036854775808 AS a, -9223372036854775809 AS b, -9223372036854775808 AS c",
+            &sources(&[]),
+        )
+        .unwrap();
+    let types: Vec<String> = schema.fields().iter().map(|f| f.data_type().to_string()).collect();
+    assert_eq!(types, ["Decimal128(19, 0)", "Decimal128(19, 0)", "Int64"]);
+    let error = single("SELECT CAST(1 AS INT UNSIGNED) AS x").unwrap_err();
+    assert!(error.message().contains("signed"), "{error}");
+}

@@ -96,6 +96,7 @@ views! {
     order_without_limit: "SELECT id FROM orders ORDER BY id";
     row_number: "SELECT id, row_number() OVER (PARTITION BY region ORDER BY amount, id) AS rn FROM orders";
     windows: "SELECT id, rank() OVER (ORDER BY region) AS rk, sum(amount) OVER (PARTITION BY region) AS s, lag(id) OVER (ORDER BY id) AS p FROM orders";
+    arithmetic_on_ranks: "SELECT rn + 3 AS a, sum(rn) AS b FROM (SELECT row_number() OVER (PARTITION BY region ORDER BY id) AS rn FROM orders) t GROUP BY rn";
     top_per_group: "SELECT region, id FROM (SELECT region, id, row_number() OVER (PARTITION BY region ORDER BY amount DESC, id) AS rn FROM orders) t WHERE rn = 1";
     aggregate_above_window: "SELECT rn, count(*) AS n FROM (SELECT row_number() OVER (PARTITION BY region ORDER BY id) AS rn FROM orders) t GROUP BY rn";
     values_only: "SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (2, 'b')) AS t(x, y)";

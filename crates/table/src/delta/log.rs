@@ -44,7 +44,7 @@ pub(crate) fn replay_to(
     loop {
         let next = reached.map_or(0, |v| v + 1);
         let Some(bytes) = root.get(&entry_path(next))? else { break };
-        replay.apply(parse_lines::<Action>(&bytes, &entry_path(next))?);
+        replay.apply(parse_lines::<Action>(&bytes, &root.full(&entry_path(next)))?);
         reached = Some(next);
         if version == reached {
             return Ok(reached);

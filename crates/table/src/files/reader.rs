@@ -50,10 +50,11 @@ impl FileReader {
         deleted: RoaringTreemap,
     ) -> Result<Self> {
         let path = decode_path(encoded_path)?;
-        let object =
-            root.open(&path)?.ok_or_else(|| corrupt("the file is missing").object(&path))?;
+        let object = root
+            .open(&path)?
+            .ok_or_else(|| corrupt("the file is missing").object(root.full(&path)))?;
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let wrong = |e: &dyn std::fmt::Display| corrupt(&e.to_string()).object(&path);
+        let wrong = |e: &dyn std::fmt::Display| corrupt(&e.to_string()).object(root.full(&path));
         let builder =
             ParquetRecordBatchReaderBuilder::try_new_with_options(Chunks(object), options)
                 .map_err(|e| wrong(&e))?;

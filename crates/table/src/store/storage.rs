@@ -102,7 +102,8 @@ impl Storage {
         self.backend.put_all(&objects).map_err(|e| io_error("write", &first, &e))
     }
 
-    fn full(&self, path: &str) -> String {
+    /// The path from the top of the storage, as messages name it.
+    pub(crate) fn full(&self, path: &str) -> String {
         match (&*self.prefix, path) {
             ("", path) => path.into(),
             (prefix, "") => prefix.into(),

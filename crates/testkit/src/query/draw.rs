@@ -61,8 +61,7 @@ fn draw(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
         12 => {
             let (input, mut columns) = draw(tape, depth - 1, planned);
             let key = tape.choose(columns.len());
-            // Unsigned in DataFusion: adding to it would make a decimal.
-            columns.push(Column { kind: Kind::Int, summable: false });
+            columns.push(Column { kind: Kind::Int, summable: true });
             (Query::RowNumber(Box::new(input), key), columns)
         }
         _ => {

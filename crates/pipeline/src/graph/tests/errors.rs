@@ -244,6 +244,7 @@ fn constructs_that_need_all_rows_of_a_stream() {
         ("id FROM STREAM b LIMIT 3", "2:29"),
         ("x.id FROM STREAM b x JOIN STREAM b y ON x.id = y.id", "2:29"),
         ("x.id FROM b x LEFT JOIN STREAM b y ON x.id = y.id", "2:29"),
+        ("id FROM STREAM b WHERE id NOT IN (SELECT id FROM STREAM b)", "2:29"),
     ] {
         let got = with_bronze(&format!("CREATE STREAMING TABLE t AS SELECT {query}"));
         assert_eq!(got, [format!("{code} {place} t")], "{query}");
