@@ -270,6 +270,9 @@ fn consumed_rows(
     progress: &FlowProgress,
 ) -> Result<Vec<RecordBatch>> {
     let keys = super::inputs::input_keys(cx.graph, flow);
+    if let Some(gone) = progress.inputs.keys().find(|key| !keys.contains(key)) {
+        return Err(lost(&flow.name, &format!("it no longer reads {gone}")));
+    }
     let mut tables = std::collections::BTreeMap::new();
     for (input, key) in flow.inputs.iter().zip(&keys) {
         let batches = match (&input.source, progress.inputs.get(key)) {

@@ -151,3 +151,25 @@ fn another_path_to_the_same_files_reads_only_what_is_new() {
     assert!(flow(&report, "t").warnings.is_empty(), "{report:?}");
     assert_eq!(project.rows("SELECT * FROM t"), ["1", "2", "3"]);
 }
+
+/// State that is gone cannot be rebuilt from a source that the flow no longer reads.
+#[test]
+fn events_of_a_former_source_are_not_forgotten() {
+    let target = |folder: &str| {
+        format!(
+            "CREATE STREAMING TABLE c;
+             CREATE FLOW f AS AUTO CDC INTO c FROM (SELECT * FROM STREAM
+               read_files('{folder}', format => 'json', schema => 'id INT, v INT, s INT'))
+             KEYS (id) SEQUENCE BY s STORED AS SCD TYPE 2;"
+        )
+    };
+    let project = TestProject::new(&target("old"));
+    project.write("old/1.jsonl", "{\"id\":1,\"v\":5,\"s\":1}\n");
+    project.run();
+    std::fs::remove_dir_all(project.storage().join("state")).unwrap();
+    project.sql(&target("new"));
+    project.write("new/1.jsonl", "{\"id\":1,\"v\":6,\"s\":2}\n");
+    let report = project.try_run(&RunOptions::default()).unwrap();
+    assert!(flow(&report, "c").error().is_some(), "{report:?}");
+    assert_eq!(project.rows("SELECT * FROM c"), ["1|5|1|1|∅"]);
+}

@@ -1,18 +1,20 @@
-//! Arithmetic that fails instead of wrapping: integer `+ - *`, and division by zero of floats.
+//! Arithmetic that fails instead of wrapping: integer `+ - *`, decimals, floats divided by zero.
 //!
-//! DataFusion's own `+` on integers wraps around, `1.0 / 0.0` is infinite. An analyzer rule puts
+//! DataFusion's own `+` on integers wraps around, on decimals it may yield 39 digits where 38 are
+//! promised, `1.0 / 0.0` is infinite. An analyzer rule puts
 //! these functions in their place, after types have been coerced, so that incremental refresh,
-//! batch runs and constant folding all agree. Decimals and integer `/ %` are checked by Arrow.
+//! batch runs and constant folding all agree. Integer `/ %` are checked by Arrow.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray};
 use arrow::compute::kernels::numeric;
-use arrow::datatypes::{ArrowPrimitiveType, DataType, Float32Type, Float64Type};
+use arrow::datatypes::{ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type};
 use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
@@ -31,7 +33,19 @@ enum Op {
     Rem,
 }
 
-/// A checked binary operation on two values of one numeric type.
+impl Op {
+    fn operator(self) -> Operator {
+        match self {
+            Self::Add => Operator::Plus,
+            Self::Sub => Operator::Minus,
+            Self::Mul => Operator::Multiply,
+            Self::Div => Operator::Divide,
+            Self::Rem => Operator::Modulo,
+        }
+    }
+}
+
+/// A checked binary operation on two numbers of one type, or two decimals.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
     op: Op,
@@ -72,12 +86,10 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        arg_types.first().cloned().ok_or_else(|| {
-            datafusion::common::DataFusionError::Internal(format!(
-                "{} without arguments",
-                self.name
-            ))
-        })
+        let [left, right] = arg_types else {
+            return datafusion::common::internal_err!("{} takes two arguments", self.name);
+        };
+        BinaryTypeCoercer::new(left, &self.op.operator(), right).get_result_type()
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -100,6 +112,11 @@ impl ScalarUDFImpl for Checked {
                 numeric::rem(&left, &right)?
             }
         };
+        if let Some(decimals) = result.as_primitive_opt::<Decimal128Type>() {
+            decimals
+                .validate_decimal_precision(decimals.precision())
+                .map_err(|e| ArrowError::ArithmeticOverflow(e.to_string()))?;
+        }
         Ok(match scalar {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?),
             false => ColumnarValue::Array(result),
@@ -204,6 +221,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
 }
 
 fn checked_op(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Op> {
+    let operator = op;
     let op = match op {
         Operator::Plus => Op::Add,
         Operator::Minus => Op::Sub,
@@ -212,8 +230,14 @@ fn checked_op(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) -> Opt
         Operator::Modulo => Op::Rem,
         _ => return None,
     };
-    let data_type = left.get_type(schema).ok()?;
-    if right.get_type(schema).ok()? != data_type {
+    let (data_type, other) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
+    if let (DataType::Decimal128(..), DataType::Decimal128(..)) = (&data_type, &other) {
+        // Below 38 digits the type of the result has room for every result.
+        let result =
+            BinaryTypeCoercer::new(&data_type, &operator, &other).get_result_type().ok()?;
+        return matches!(result, DataType::Decimal128(38, _)).then_some(op);
+    }
+    if other != data_type {
         return None;
     }
     let wraps = data_type.is_integer() && matches!(op, Op::Add | Op::Sub | Op::Mul);

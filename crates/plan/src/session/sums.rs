@@ -1,8 +1,8 @@
-//! Integer sums that fail instead of wrapping, for what DataFusion executes.
+//! Sums that fail instead of wrapping, for what DataFusion executes.
 //!
-//! DataFusion's `sum` of integers wraps around in 64 bits. Plans that it runs (batch queries and
-//! recomputed parts) sum in DECIMAL(38,0) instead, and cast the finished sum back, which fails when it
-//! does not fit: the value decides, not the order of the rows.
+//! DataFusion's `sum` of integers wraps around in 64 bits, that of decimals in 128. Plans that it runs
+//! (batch queries and recomputed parts) sum in a wider decimal instead, and cast the finished sum back,
+//! which fails when it does not fit: the value decides, not the order of the rows.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use datafusion::logical_expr::{
     Aggregate, Cast, Expr, ExprSchemable, LogicalPlan, Projection, Window, WindowFunctionDefinition,
 };
 
-/// Room for 2^63 rows of 64 bits each.
-const WIDE: DataType = DataType::Decimal128(38, 0);
+/// Decimals of up to this precision have room in 38 digits for ten billion rows.
+const NARROW_PRECISION_MAX: u8 = 28;
 
-/// The plan with checked integer sums.
+/// The plan with checked sums.
 pub(crate) fn checked(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Aggregate(node) => aggregate(node),
@@ -29,7 +29,7 @@ pub(crate) fn checked(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn aggregate(node: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let schema = node.input.schema().clone();
-    let Some(widened) = widened(&node.aggr_expr, |e| is_integer_sum(e, &schema)) else {
+    let Some(widened) = widened(&node.aggr_expr, |e| wide_sum(e, &schema)) else {
         return Ok(Transformed::no(LogicalPlan::Aggregate(node)));
     };
     let output = node.schema.clone();
@@ -40,7 +40,7 @@ fn aggregate(node: Aggregate) -> Result<Transformed<LogicalPlan>> {
 
 fn window(node: Window) -> Result<Transformed<LogicalPlan>> {
     let schema = node.input.schema().clone();
-    let Some(widened) = widened(&node.window_expr, |e| is_integer_sum(e, &schema)) else {
+    let Some(widened) = widened(&node.window_expr, |e| wide_sum(e, &schema)) else {
         return Ok(Transformed::no(LogicalPlan::Window(node)));
     };
     let output = node.schema.clone();
@@ -49,15 +49,14 @@ fn window(node: Window) -> Result<Transformed<LogicalPlan>> {
     narrowed(LogicalPlan::Window(wide), &output, first)
 }
 
-/// The expressions with wide sums under their old names; `None` when there is no integer sum.
-fn widened(exprs: &[Expr], is_sum: impl Fn(&Expr) -> bool) -> Option<Vec<Expr>> {
-    if !exprs.iter().any(&is_sum) {
+/// The expressions with wide sums under their old names; `None` when there is no such sum.
+fn widened(exprs: &[Expr], wide: impl Fn(&Expr) -> Option<DataType>) -> Option<Vec<Expr>> {
+    if exprs.iter().all(|expr| wide(expr).is_none()) {
         return None;
     }
     let wide = exprs.iter().map(|expr| {
-        if !is_sum(expr) {
-            return expr.clone();
-        }
+        let Some(data_type) = wide(expr) else { return expr.clone() };
+        let wide_argument = |arg| Expr::Cast(Cast::new(Box::new(arg), data_type.clone()));
         let name = expr.schema_name().to_string();
         let wide = match expr.clone().unalias() {
             Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
@@ -76,22 +75,28 @@ fn widened(exprs: &[Expr], is_sum: impl Fn(&Expr) -> bool) -> Option<Vec<Expr>> 
     Some(wide.collect())
 }
 
-fn wide_argument(arg: Expr) -> Expr {
-    Expr::Cast(Cast::new(Box::new(arg), WIDE))
-}
-
-fn is_integer_sum(expr: &Expr, schema: &datafusion::common::DFSchema) -> bool {
+/// The type to sum in; `None` for what is no sum that can wrap.
+fn wide_sum(expr: &Expr, schema: &datafusion::common::DFSchema) -> Option<DataType> {
     let (name, args) = match expr {
-        Expr::Alias(alias) => return is_integer_sum(&alias.expr, schema),
+        Expr::Alias(alias) => return wide_sum(&alias.expr, schema),
         Expr::AggregateFunction(call) => (call.func.name().to_owned(), &call.params.args),
         Expr::WindowFunction(call) => match &call.fun {
             WindowFunctionDefinition::AggregateUDF(f) => (f.name().to_owned(), &call.params.args),
-            WindowFunctionDefinition::WindowUDF(_) => return false,
+            WindowFunctionDefinition::WindowUDF(_) => return None,
         },
-        _ => return false,
+        _ => return None,
     };
-    let integer = |arg: &Expr| arg.get_type(schema).is_ok_and(|t| t.is_integer());
-    name == "sum" && args.first().is_some_and(integer)
+    if name != "sum" {
+        return None;
+    }
+    match args.first()?.get_type(schema).ok()? {
+        // Room for 2^63 rows of 64 bits each.
+        integer if integer.is_integer() => Some(DataType::Decimal128(38, 0)),
+        DataType::Decimal128(precision, scale) if precision > NARROW_PRECISION_MAX => {
+            Some(DataType::Decimal256(76, scale))
+        }
+        _ => None,
+    }
 }
 
 /// A projection back to the types of `output`; the columns from `first` on were computed.
@@ -103,8 +108,8 @@ fn narrowed(
     let columns = plan.schema().columns();
     let exprs = (columns.into_iter().zip(output.iter()).enumerate())
         .map(|(i, (column, (_, field)))| {
-            let wide = plan.schema().field(i).data_type() == &WIDE;
-            match i >= first && wide && field.data_type() != &WIDE {
+            let wide = plan.schema().field(i).data_type() != field.data_type();
+            match i >= first && wide {
                 true => {
                     let cast = Cast::new(Box::new(Expr::Column(column)), field.data_type().clone());
                     Expr::Cast(cast).alias(field.name())

@@ -81,6 +81,14 @@ fn arithmetic_fails_instead_of_wrapping() {
         ),
         ("SELECT 9223372036854775807 + 1 AS y", "ARITHMETIC_OVERFLOW"),
         ("SELECT x * 3037000500 AS y FROM (VALUES (3037000500)) t(x)", "ARITHMETIC_OVERFLOW"),
+        (
+            "SELECT x + 1 AS y FROM (VALUES (CAST('99999999999999999999999999999999999999' AS DECIMAL(38,0)))) t(x)",
+            "ARITHMETIC_OVERFLOW",
+        ),
+        (
+            "SELECT x * y AS z FROM (VALUES (CAST('50000000000000000000000000000000000000' AS DECIMAL(38,0)), CAST(3 AS DECIMAL(5,0)))) t(x, y)",
+            "ARITHMETIC_OVERFLOW",
+        ),
         ("SELECT 1 / x AS y FROM (VALUES (0)) t(x)", "DIVIDE_BY_ZERO"),
         ("SELECT 1.5 / x AS y FROM (VALUES (0.0)) t(x)", "DIVIDE_BY_ZERO"),
         ("SELECT CAST(x AS INT) AS y FROM (VALUES ('a')) t(x)", "CAST_INVALID_INPUT"),
@@ -139,8 +147,12 @@ fn struct_fields_match_without_regard_to_case() {
 }
 
 #[test]
-fn integer_sums_fail_instead_of_wrapping() {
+fn sums_fail_instead_of_wrapping() {
+    let wide = "(VALUES (CAST('9.9' AS DECIMAL(38,37))), (CAST('9.8' AS DECIMAL(38,37)))) t(x)";
     for sql in [
+        &format!("SELECT sum(x) AS s FROM {wide}"),
+        &format!("SELECT sum(DISTINCT x) AS s FROM {wide}"),
+        &format!("SELECT sum(x) OVER () AS s FROM {wide}"),
         "SELECT sum(x) AS s FROM (VALUES (9223372036854775807), (1)) t(x)",
         "SELECT sum(x) OVER () AS s FROM (VALUES (9223372036854775807), (1)) t(x)",
     ] {
