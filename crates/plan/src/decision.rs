@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use deltaic_batch::{Error, Result};
+use deltaic_batch::Result;
 use deltaic_ops::JoinKind;
 
 use crate::technique::Technique;
@@ -120,14 +120,8 @@ pub(crate) fn decide(
     stats: &ViewStats,
     deterministic: bool,
 ) -> Result<Decision> {
-    if policy == RefreshPolicy::IncrementalStrict
-        && let Some((issue, operator, reason)) = view.issues().first()
-    {
-        return Err(Error::user(
-            "REFRESH_POLICY_NOT_INCREMENTAL",
-            format!("the view cannot be refreshed incrementally throughout: {issue}: {operator}: {reason}"),
-        )
-        .hint("use REFRESH POLICY INCREMENTAL to allow that part to be recomputed"));
+    if policy == RefreshPolicy::IncrementalStrict {
+        view.incremental_throughout()?;
     }
     let changed: u64 = stats.delta_rows.values().sum();
     let costs = costs(tree, stats);

@@ -286,6 +286,17 @@ impl ViewPlan {
         explain::text(&self.inner.tree, self.inner.root, self.inner.technique, &self.issues())
     }
 
+    /// What `REFRESH POLICY INCREMENTAL STRICT` demands: an error names the part that is recomputed.
+    pub fn incremental_throughout(&self) -> Result<()> {
+        let issues = self.issues();
+        let Some((issue, operator, reason)) = issues.first() else { return Ok(()) };
+        let message = format!(
+            "the view cannot be refreshed incrementally throughout: {issue}: {operator}: {reason}"
+        );
+        Err(Error::user("REFRESH_POLICY_NOT_INCREMENTAL", message)
+            .hint("use REFRESH POLICY INCREMENTAL to allow that part to be recomputed"))
+    }
+
     /// The first cost rule (see `docs/refresh-decision.md`).
     pub fn decide(&self, policy: RefreshPolicy, stats: &ViewStats) -> Result<Decision> {
         let stable = self.inner.unstable.is_empty();

@@ -2,7 +2,7 @@
 
 use deltaic_batch::Error;
 use deltaic_plan::{Session, Technique};
-use deltaic_sql::{CdcSource, DatasetKind, FlowBody, Query, Span};
+use deltaic_sql::{CdcSource, DatasetKind, FlowBody, Query, RefreshPolicy, Span};
 
 use super::bind::{Bound, append_only};
 use super::definitions::{DatasetDef, Definitions, FlowDef};
@@ -55,6 +55,8 @@ impl Check<'_> {
                     let hint = "write into a STREAMING TABLE";
                     let code = "MATERIALIZED_VIEW_WITH_MULTIPLE_QUERIES";
                     self.fail(code, flow, flow.span, message, hint);
+                } else if dataset.ast.refresh_policy == RefreshPolicy::IncrementalStrict {
+                    self.incremental(dataset);
                 }
             }
             DatasetKind::TemporaryView | DatasetKind::View => {
@@ -70,6 +72,19 @@ impl Check<'_> {
                         .push(error.at(at).hint("put them on the table that reads the view"));
                 }
             }
+        }
+    }
+
+    /// A view that must be refreshed incrementally can be.
+    fn incremental(&mut self, dataset: &DatasetDef) {
+        let Some(&flow) = dataset.flows.first() else { return };
+        let Some(bound) = &self.bound.flows[flow] else { return };
+        let text = &self.definitions.flows[flow].query().text;
+        let sources = bound.sources(self.definitions);
+        let planned = self.session.plan_view(text, &sources);
+        if let Err(error) = planned.and_then(|plan| plan.incremental_throughout()) {
+            let at = location(&dataset.file, dataset.ast.name.span);
+            self.errors.push(error.object(&dataset.name).at(at));
         }
     }
 

@@ -25,6 +25,7 @@ mod average;
 pub(crate) mod batch;
 pub(crate) mod checked;
 mod correlation;
+mod distinct_from;
 mod fields;
 mod functions;
 pub(crate) mod names;
@@ -32,11 +33,13 @@ mod numbers;
 pub(crate) mod optimize;
 pub(crate) mod parse;
 pub(crate) mod provider;
+mod push_down;
 mod set_operations;
 mod signed;
 pub(crate) mod sums;
 pub(crate) mod ties;
 mod time_zone;
+mod using;
 
 use provider::Planning;
 
@@ -146,6 +149,7 @@ impl Session {
         let df_schema =
             DFSchema::try_from(lowered.as_ref().clone()).map_err(|e| errors::planning(&e))?;
         let mut parsed = parse::expression(sql)?;
+        distinct_from::mark(&mut parsed);
         time_zone::mark(&mut parsed);
         numbers::mark(&mut parsed);
         let sources = Sources::new();

@@ -26,9 +26,11 @@ use datafusion::optimizer::{
     eliminate_outer_join::EliminateOuterJoin, extract_equijoin_predicate::ExtractEquijoinPredicate,
     filter_null_join_keys::FilterNullJoinKeys, optimize_projections::OptimizeProjections,
     optimize_unions::OptimizeUnions, propagate_empty_relation::PropagateEmptyRelation,
-    push_down_filter::PushDownFilter, replace_distinct_aggregate::ReplaceDistinctWithAggregate,
+    replace_distinct_aggregate::ReplaceDistinctWithAggregate,
     rewrite_set_comparison::RewriteSetComparison, scalar_subquery_to_join::ScalarSubqueryToJoin,
 };
+
+use super::push_down::PushDown;
 
 static OPTIMIZER: LazyLock<Optimizer> = LazyLock::new(|| {
     let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![
@@ -48,7 +50,7 @@ static OPTIMIZER: LazyLock<Optimizer> = LazyLock::new(|| {
         Arc::new(PropagateEmptyRelation::new()),
         Arc::new(FilterNullJoinKeys::default()),
         Arc::new(EliminateOuterJoin::new()),
-        Arc::new(PushDownFilter::new()),
+        Arc::new(PushDown::default()),
         Arc::new(EliminateGroupByConstant::new()),
         Arc::new(CommonSubexprEliminate::new()),
         Arc::new(OptimizeProjections::new()),

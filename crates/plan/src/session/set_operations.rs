@@ -134,7 +134,7 @@ fn bag_join(left: LogicalPlan, right: LogicalPlan, join_type: JoinType) -> Resul
     )?;
     let left = coerce_plan_expr_for_schema(left, &common)?;
     let right = coerce_plan_expr_for_schema(right, &common)?;
-    let columns: Vec<Expr> = left.schema().columns().into_iter().map(Expr::Column).collect();
+    let originals: Vec<Column> = left.schema().columns();
     let left = LogicalPlanBuilder::from(numbered(left)?).alias("__left")?.build()?;
     let right = LogicalPlanBuilder::from(numbered(right)?).alias("__right")?.build()?;
     let keys: (Vec<Column>, Vec<Column>) = (left.schema().columns(), right.schema().columns());
@@ -142,8 +142,8 @@ fn bag_join(left: LogicalPlan, right: LogicalPlan, join_type: JoinType) -> Resul
         .schema()
         .columns()
         .into_iter()
-        .zip(&columns)
-        .map(|(column, original)| Expr::Column(column).alias(original.schema_name().to_string()))
+        .zip(originals)
+        .map(|(column, original)| Expr::Column(column).alias(original.name))
         .collect();
     LogicalPlanBuilder::from(left)
         .join_detailed(right, join_type, keys, None, NullEquality::NullEqualsNull)?

@@ -64,6 +64,9 @@ views! {
         "SELECT o.id, r.country FROM orders o LEFT JOIN regions r ON concat(o.region, '!') = concat(r.name, '!') AND r.country <> 'A'";
     right_join: "SELECT o.id, r.country FROM orders o RIGHT JOIN regions r ON o.region = r.name";
     full_join: "SELECT o.id, r.country FROM orders o FULL JOIN regions r ON o.region = r.name";
+    join_using_and_filter: "SELECT region, o.id, r.n FROM orders o JOIN (SELECT name AS region, count(*) AS n FROM regions GROUP BY name) r USING (region) WHERE region > 'a'";
+    is_distinct_from_and: "SELECT id FROM orders WHERE id IS DISTINCT FROM amount AND region = 'n'";
+    grouping_sets_of_nothing: "SELECT region, count(*) AS n FROM orders WHERE 1 = 2 GROUP BY GROUPING SETS ((region), ())";
     cross_join: "SELECT o.id, r.country FROM orders o CROSS JOIN regions r";
     non_equi_join: "SELECT o.id, p.id AS other FROM orders o JOIN orders p ON o.amount < p.amount";
     semi_join: "SELECT id FROM orders WHERE region IN (SELECT name FROM regions)";
@@ -138,4 +141,59 @@ fn float_sums_come_back_exactly() {
     view.step(&[("t", "+ 1 | 1e16\n- 1 | 1.0")]).unwrap();
     view.step(&[("t", "+ 1 | 1.0\n- 1 | 1e16")]).unwrap();
     assert_eq!(view.rows(), ["+ 1 | 1.0"]);
+}
+
+/// Rows of a view after the first step, which has regions without orders and the other way round.
+fn first_rows(sql: &str) -> Vec<String> {
+    let mut view = Checked::new(&[ORDERS, REGIONS], sql);
+    let orders = "+ 1 | n | 10 | 1.5\n+ 2 | x | 20 | 0.5";
+    view.step(&[("orders", orders), ("regions", "+ n | A\n+ s | B")]).unwrap();
+    view.rows()
+}
+
+#[test]
+fn the_column_of_using_is_the_one_that_is_there() {
+    let named = "(SELECT name AS region, country FROM regions) r USING (region)";
+    let full = format!("SELECT region, id FROM orders FULL JOIN {named}");
+    assert_eq!(first_rows(&full), ["+ n | 1", "+ s | NULL", "+ x | 2"]);
+    let right = format!("SELECT region, id FROM orders RIGHT JOIN {named}");
+    assert_eq!(first_rows(&right), ["+ n | 1", "+ s | NULL"]);
+    let star = format!("SELECT * FROM orders FULL JOIN {named}");
+    let rows =
+        ["+ 1 | n | 10 | 1.5 | A", "+ 2 | x | 20 | 0.5 | NULL", "+ NULL | s | NULL | NULL | B"];
+    assert_eq!(first_rows(&star), rows);
+    let grouped = format!(
+        "SELECT region, count(*) AS n FROM orders FULL JOIN {named} WHERE region < 't' GROUP BY region"
+    );
+    assert_eq!(first_rows(&grouped), ["+ n | 1", "+ s | 1"]);
+}
+
+#[test]
+fn set_operations_on_multisets_name_their_columns() {
+    for operator in ["EXCEPT ALL", "INTERSECT ALL", "EXCEPT", "UNION ALL"] {
+        let sql = format!("SELECT region FROM orders {operator} SELECT name FROM regions");
+        let plan = Checked::new(&[ORDERS, REGIONS], &sql).plan;
+        assert_eq!(plan.schema().field(0).name(), "region", "{operator}");
+    }
+}
+
+#[test]
+fn a_condition_without_columns_stays_above_an_aggregate_that_has_a_row_for_nothing() {
+    for sql in [
+        "SELECT count(*) AS n FROM orders HAVING count(*) NOT IN (7, NULL)",
+        "SELECT n FROM (SELECT count(*) AS n, min(id) AS m FROM orders) t WHERE n <> 7 AND NULL",
+        "SELECT g, n FROM (SELECT region AS g, count(*) AS n FROM orders GROUP BY CUBE (region)) t WHERE n NOT IN (-1, NULL)",
+        "SELECT m FROM (SELECT m, count(*) AS n FROM (SELECT min(id) AS m FROM orders) s GROUP BY m) t WHERE n NOT IN (7, NULL)",
+    ] {
+        assert_eq!(first_rows(sql), Vec::<String>::new(), "{sql}");
+    }
+}
+
+#[test]
+fn grouping_sets_with_an_empty_one_have_a_row_for_no_input() {
+    let sets = "GROUP BY GROUPING SETS ((region), ())";
+    let sql = format!("SELECT region, count(*) AS n FROM orders WHERE 1 = 2 {sets}");
+    assert_eq!(first_rows(&sql), ["+ NULL | 0"]);
+    let sql = format!("SELECT region, count(*) AS n FROM orders WHERE id > 100 {sets}");
+    assert_eq!(first_rows(&sql), ["+ NULL | 0"]);
 }

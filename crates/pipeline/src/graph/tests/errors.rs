@@ -149,6 +149,15 @@ fn expectations() {
 }
 
 #[test]
+fn a_view_that_must_be_incremental_is_checked_before_any_data_is_touched() {
+    let policy = |policy: &str| {
+        let sql = format!("CREATE MATERIALIZED VIEW m REFRESH POLICY {policy} AS ");
+        with_bronze(&format!("{sql}SELECT v, median(id) AS m FROM b GROUP BY v"))
+    };
+    assert_eq!(policy("INCREMENTAL STRICT"), ["REFRESH_POLICY_NOT_INCREMENTAL 2:26 m"]);
+}
+
+#[test]
 fn flows_per_kind() {
     assert_eq!(errors("CREATE STREAMING TABLE t;"), ["PIPELINE_DATASET_WITHOUT_FLOW 1:24 t"]);
     assert_eq!(
