@@ -42,6 +42,9 @@ fi
 step "flights: every view equals DuckDB's"
 "$python" tests/scripts/flights_equal_duckdb.py "$bin" 12
 
+step "views over random changes: every view equals DuckDB's, every change feed adds up"
+"$python" -u tests/scripts/views_equal_duckdb.py "$bin" 1 1 8
+
 step "kill -9 and rerun"
 python3 tests/scripts/kill_and_rerun.py "$bin" 20
 
