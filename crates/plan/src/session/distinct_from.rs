@@ -35,7 +35,7 @@ impl VisitorMut for Marker {
 }
 
 enum Piece {
-    Operand(Expr),
+    Operand(Box<Expr>),
     Not,
     And,
     Or,
@@ -90,14 +90,14 @@ fn take_apart(expr: Expr, pieces: &mut VecDeque<Piece>) {
             pieces.push_back(Piece::Distinct { negated: true });
             take_apart(*right, pieces);
         }
-        operand => pieces.push_back(Piece::Operand(operand)),
+        operand => pieces.push_back(Piece::Operand(Box::new(operand))),
     }
 }
 
 /// Precedence climbing: reads an operand and what binds more tightly than `bound`.
 fn put_together(pieces: &mut VecDeque<Piece>, bound: u8) -> Option<Expr> {
     let mut left = match pieces.pop_front()? {
-        Piece::Operand(expr) => expr,
+        Piece::Operand(expr) => *expr,
         Piece::Not => {
             Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(put_together(pieces, NOT)?) }
         }
