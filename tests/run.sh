@@ -21,6 +21,7 @@ step "doc tests"
 cargo test --workspace --doc --quiet
 
 step "the library example"
+cargo build --workspace --examples --quiet
 target/debug/examples/view
 
 step "the kernel without DataFusion"
