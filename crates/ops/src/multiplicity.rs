@@ -3,16 +3,9 @@
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use deltaic_batch::{Error, Result, hash_columns};
-use deltaic_state::{AccumulatorColumn, AccumulatorType, GroupSpec, GroupTable, SlotSpec};
-
-/// Keys that a delta made occur (+1) or cease to occur (−1).
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Crossings {
-    /// The first row of the delta with the key.
-    pub(crate) rows: Vec<u32>,
-    /// +1 or −1.
-    pub(crate) weights: Vec<i64>,
-}
+use deltaic_state::{
+    AccumulatorColumn, AccumulatorType, Crossings, GroupSpec, GroupTable, SlotSpec,
+};
 
 /// State of [`count`]: one counter per key.
 pub(crate) fn slot(key: Vec<DataType>) -> SlotSpec {

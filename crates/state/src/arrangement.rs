@@ -10,7 +10,7 @@
 //! columns are compared in typed loops. Two keys or rows of equal hash are told apart, always.
 
 mod base;
-mod bytes;
+pub(crate) mod bytes;
 mod keys;
 mod layout;
 mod live_set;
@@ -25,6 +25,7 @@ use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array
 use arrow::datatypes::SchemaRef;
 use deltaic_batch::{Result, ZBatch};
 
+pub(crate) use base::weight_overflow;
 use base::{Base, NONE};
 use bytes::{CHANGE, ChangeLog, FULL, read_rows, write_rows};
 use layout::Layout;

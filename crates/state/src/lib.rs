@@ -1,10 +1,12 @@
-//! Keyed state: group table and arrangement, with snapshots and memory accounting.
+//! Keyed state: group table, multisets by group and arrangement, with snapshots and memory accounting.
 
 mod arrangement;
 pub mod frame;
 mod groups;
+mod multisets;
 mod slot;
 
 pub use arrangement::{Arrangement, ArrangementSpec, Matches, RowRef, SortKey};
 pub use groups::{AccumulatorColumn, AccumulatorType, ExactSum, GroupSpec, GroupTable};
+pub use multisets::{Crossings, GroupRows, Moves, MultisetColumn, MultisetSpec, Multisets, Places};
 pub use slot::{Slot, SlotSpec};

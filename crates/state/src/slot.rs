@@ -7,7 +7,7 @@
 
 use deltaic_batch::Result;
 
-use crate::{Arrangement, ArrangementSpec, GroupSpec, GroupTable};
+use crate::{Arrangement, ArrangementSpec, GroupSpec, GroupTable, MultisetSpec, Multisets};
 
 /// Declares a slot.
 #[derive(Debug, Clone)]
@@ -16,6 +16,8 @@ pub enum SlotSpec {
     Groups(GroupSpec),
     /// A multiset of rows by key.
     Rows(ArrangementSpec),
+    /// Ordered multisets by number of group.
+    Multisets(MultisetSpec),
 }
 
 /// One shard's state of one slot.
@@ -25,6 +27,8 @@ pub enum Slot {
     Groups(Box<GroupTable>),
     /// A multiset of rows by key.
     Rows(Box<Arrangement>),
+    /// Ordered multisets by number of group.
+    Multisets(Box<Multisets>),
 }
 
 impl Slot {
@@ -33,6 +37,7 @@ impl Slot {
         Ok(match spec {
             SlotSpec::Groups(spec) => Self::Groups(GroupTable::try_new(spec)?.into()),
             SlotSpec::Rows(spec) => Self::Rows(Arrangement::try_new(spec)?.into()),
+            SlotSpec::Multisets(spec) => Self::Multisets(Multisets::try_new(spec)?.into()),
         })
     }
 
@@ -40,7 +45,7 @@ impl Slot {
     pub fn groups(&mut self) -> Result<&mut GroupTable> {
         match self {
             Self::Groups(groups) => Ok(groups),
-            Self::Rows(_) => Err(wrong_kind()),
+            _ => Err(wrong_kind()),
         }
     }
 
@@ -48,7 +53,15 @@ impl Slot {
     pub fn rows(&mut self) -> Result<&mut Arrangement> {
         match self {
             Self::Rows(rows) => Ok(rows),
-            Self::Groups(_) => Err(wrong_kind()),
+            _ => Err(wrong_kind()),
+        }
+    }
+
+    /// The multisets; an internal error when the slot is of another kind.
+    pub fn multisets(&mut self) -> Result<&mut Multisets> {
+        match self {
+            Self::Multisets(multisets) => Ok(multisets),
+            _ => Err(wrong_kind()),
         }
     }
 
@@ -57,6 +70,7 @@ impl Slot {
         match self {
             Self::Groups(groups) => groups.is_empty(),
             Self::Rows(rows) => rows.is_empty(),
+            Self::Multisets(multisets) => multisets.is_empty(),
         }
     }
 
@@ -65,6 +79,7 @@ impl Slot {
         match self {
             Self::Groups(groups) => groups.memory_bytes(),
             Self::Rows(rows) => rows.memory_bytes(),
+            Self::Multisets(multisets) => multisets.memory_bytes(),
         }
     }
 
@@ -73,6 +88,7 @@ impl Slot {
         match self {
             Self::Groups(groups) => groups.write_full(),
             Self::Rows(rows) => rows.write_full(),
+            Self::Multisets(multisets) => multisets.write_full(),
         }
     }
 
@@ -81,6 +97,7 @@ impl Slot {
         match self {
             Self::Groups(groups) => groups.write_changes(),
             Self::Rows(rows) => rows.write_changes(),
+            Self::Multisets(multisets) => multisets.write_changes(),
         }
     }
 
@@ -91,6 +108,9 @@ impl Slot {
                 Self::Groups(GroupTable::restore(spec, full, changes)?.into())
             }
             SlotSpec::Rows(spec) => Self::Rows(Arrangement::restore(spec, full, changes)?.into()),
+            SlotSpec::Multisets(spec) => {
+                Self::Multisets(Multisets::restore(spec, full, changes)?.into())
+            }
         })
     }
 }

@@ -9,10 +9,10 @@ use arrow::datatypes::{
     UInt32Type, UInt64Type, i256,
 };
 use deltaic_batch::{Error, Result};
-use deltaic_state::{AccumulatorColumn, ExactSum};
+use deltaic_state::{AccumulatorColumn, Crossings, ExactSum};
 
 use super::plan::{Measure, Source};
-use crate::multiplicity::{Crossings, add_weights};
+use crate::multiplicity::add_weights;
 
 /// Rows of a delta with their groups and weights, as one source sees them. A row that does not
 /// count has weight zero.

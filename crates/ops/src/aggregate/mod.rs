@@ -7,12 +7,12 @@
 //! **Incremental form**: every call but MIN and MAX is a function of sums over the group's rows, so
 //! that a delta adds to them or takes from them. A step reads the results of the touched groups,
 //! adds, reads them again, and emits the old and the new row of a group where they differ. O(rows of
-//! the delta); MIN and MAX look up the first value of each touched group, O(log) per row of it.
+//! the delta); MIN and MAX look up the first or last value of each touched group, and DISTINCT the
+//! values of the delta, O(log) per row of it.
 //!
 //! **State**: slot 0 is a group table: per group its number of rows and the calls' accumulators.
-//! Calls with DISTINCT have one slot per argument and filter with a counter for each value of each
-//! group; then MIN and MAX have one slot per argument, filter and direction with the values of each
-//! group in order. A group whose accumulators are all zero is dropped.
+//! Then MIN, MAX and calls with DISTINCT share one slot per argument and filter: the values of each
+//! group in order, with their number. A group is dropped when all that is kept of it is zero.
 //!
 //! **Nulls**: NULL is a key of its own. Calls pass over NULL arguments; SUM, AVG, MIN, MAX,
 //! BOOL_AND and BOOL_OR of none are NULL, COUNT is 0.
@@ -36,12 +36,16 @@ mod spec;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
+use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema};
 use deltaic_batch::{Error, Result, ZBatch, hash_columns};
-use deltaic_state::{AccumulatorColumn, GroupSpec, GroupTable, Slot, SlotSpec};
+use deltaic_state::{
+    AccumulatorColumn, Crossings, GroupSpec, GroupTable, MultisetColumn, MultisetSpec, Slot,
+    SlotSpec,
+};
 
+use crate::input;
 use crate::{Algebra, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext};
-use crate::{input, multiplicity};
 use accumulate::{Selection, masked_weights};
 use emit::{PIECE_GROUPS_MAX, Results, emit};
 use outcome::Groups;
@@ -122,22 +126,25 @@ impl Aggregate {
         Ok(Self { keys: spec.keys, plan, output_types, spec: operator })
     }
 
-    /// Adds the delta to the accumulators.
+    /// Adds the delta to the accumulators and multisets.
     fn accumulate(
         &self,
-        groups: &mut GroupTable,
-        distincts: &mut [Slot],
+        SplitState { groups, multisets }: &mut SplitState<'_>,
         delta: &ZBatch,
-        key: &[ArrayRef],
         group_of_row: &[u32],
     ) -> Result<()> {
         let rows = delta.rows();
-        let mut crossings = Vec::with_capacity(distincts.len());
-        for (&(column, filter), slot) in self.plan.distincts.iter().zip(distincts) {
-            let weights = masked_weights(rows, Some(column), filter, delta.weights())?;
-            let mut value_key = key.to_vec();
-            value_key.push(rows.column(column).clone());
-            crossings.push(multiplicity::count(slot.groups()?, &value_key, &weights)?);
+        let mut crossings = Vec::with_capacity(multisets.len());
+        for (i, (values, slot)) in self.plan.multisets.iter().zip(multisets.iter_mut()).enumerate()
+        {
+            let weights = masked_weights(rows, Some(values.input), values.filter, delta.weights())?;
+            let (slot, column) = (slot.multisets()?, &[rows.column(values.input).clone()]);
+            if self.plan.sources.iter().any(|source| source.distinct == Some(i)) {
+                crossings.push(slot.apply_crossings(group_of_row, column, &weights)?);
+            } else {
+                slot.apply(group_of_row, column, &weights)?;
+                crossings.push(Crossings::default());
+            }
         }
         for (i, source) in self.plan.sources.iter().enumerate() {
             let selection = match source.distinct {
@@ -152,23 +159,12 @@ impl Aggregate {
         Ok(())
     }
 
-    /// Adds the delta to the ordered values of MIN and MAX.
-    fn apply_values(&self, extremes: &mut [Slot], delta: &ZBatch, key: &[ArrayRef]) -> Result<()> {
-        let specs = &self.spec.slots[1 + self.plan.distincts.len()..];
-        for ((extreme, spec), values) in self.plan.extremes.iter().zip(specs).zip(extremes) {
-            values.rows()?.apply(&extremes::values_delta(spec, extreme, key, delta)?)?;
-        }
-        Ok(())
-    }
-
-    /// The results of groups as they are now. `always` says that they have a row without rows of
-    /// the input, too.
+    /// The results of groups, in ascending order, as they are now. `always` says that they have a
+    /// row without rows of the input, too.
     fn results(
         &self,
-        groups: &GroupTable,
-        extremes: &mut [Slot],
+        SplitState { groups, multisets }: &mut SplitState<'_>,
         numbers: &[u32],
-        key: &[ArrayRef],
         always: bool,
     ) -> Result<Results> {
         let Some(AccumulatorColumn::I64(rows)) = groups.accumulators().first() else {
@@ -188,8 +184,8 @@ impl Aggregate {
                 Outcome::Avg { sum, count, scale_up } => view.avg(sum, count, scale_up, output),
                 Outcome::All { trues, count } => view.all(trues, count),
                 Outcome::Any { trues, count } => view.any(trues, count),
-                Outcome::Extreme(i) => {
-                    extremes::first_values(extremes[i].rows()?, key, numbers.len())
+                Outcome::Extreme { values, greatest } => {
+                    extremes::extreme_values(multisets[values].multisets()?, numbers, greatest)
                 }
             };
             column.map_err(|error| error.object(name))
@@ -205,9 +201,8 @@ impl Aggregate {
     fn split_state<'a>(&self, state: &'a mut [Slot]) -> Result<SplitState<'a>> {
         let expected = self.spec.slots.len();
         match state.split_first_mut() {
-            Some((groups, others)) if others.len() + 1 == expected => {
-                let (distincts, extremes) = others.split_at_mut(self.plan.distincts.len());
-                Ok(SplitState { groups: groups.groups()?, distincts, extremes })
+            Some((groups, multisets)) if multisets.len() + 1 == expected => {
+                Ok(SplitState { groups: groups.groups()?, multisets })
             }
             _ => Err(Error::internal("SLOT_COUNT", format!("an aggregate has {expected} slots"))),
         }
@@ -217,8 +212,16 @@ impl Aggregate {
 /// The state slots by what they are for.
 struct SplitState<'a> {
     groups: &'a mut GroupTable,
-    distincts: &'a mut [Slot],
-    extremes: &'a mut [Slot],
+    multisets: &'a mut [Slot],
+}
+
+impl SplitState<'_> {
+    /// Ends the step: drops the touched groups of which nothing is kept.
+    fn settle(self) -> Result<()> {
+        let multisets = self.multisets.iter_mut().map(|slot| slot.multisets());
+        let multisets = multisets.collect::<Result<Vec<_>>>()?;
+        self.groups.settle_if(|group| multisets.iter().all(|m| m.is_group_empty(group)))
+    }
 }
 
 impl Operator for Aggregate {
@@ -243,44 +246,43 @@ impl Operator for Aggregate {
         if delta.is_empty() && !begins {
             return Ok(());
         }
-        let SplitState { groups, distincts, extremes } = self.split_state(state)?;
+        let mut state = self.split_state(state)?;
         let key: Vec<ArrayRef> =
             self.keys.iter().map(|&k| delta.rows().column(k).clone()).collect();
-        let group_of_row = groups.upsert(&key, &hash_columns(&key, delta.num_rows())?)?;
+        let group_of_row = state.groups.upsert(&key, &hash_columns(&key, delta.num_rows())?)?;
         if begins {
             // The one group is there without rows, too.
-            groups.upsert(&[], &hash_columns(&[], 1)?)?;
+            state.groups.upsert(&[], &hash_columns(&[], 1)?)?;
         }
-        let touched = groups.touched().to_vec();
+        // In ascending order, everything is read and written from one end to the other.
+        let mut touched = state.groups.touched().to_vec();
+        touched.sort_unstable();
 
         let had_row = is_global && !cx.is_first();
         let mut before = Vec::new();
         for piece in touched.chunks(PIECE_GROUPS_MAX) {
-            let key = groups.keys(piece)?;
-            let results = self.results(groups, extremes, piece, &key, had_row)?;
-            before.push((key, results));
+            before.push(self.results(&mut state, piece, had_row)?);
         }
-        self.accumulate(groups, distincts, delta, &key, &group_of_row)?;
-        self.apply_values(extremes, delta, &key)?;
-        for (piece, (key, before)) in touched.chunks(PIECE_GROUPS_MAX).zip(before) {
-            let after = self.results(groups, extremes, piece, &key, is_global)?;
+        self.accumulate(&mut state, delta, &group_of_row)?;
+        for (piece, before) in touched.chunks(PIECE_GROUPS_MAX).zip(before) {
+            let after = self.results(&mut state, piece, is_global)?;
+            let key = state.groups.keys(piece)?;
             emit(&self.spec.output, &key, &before, &after, out)?;
         }
-        groups.settle()
+        state.settle()
     }
 }
 
-/// The state slots: groups, values of DISTINCT calls, values of MIN and MAX.
+/// The state slots: groups, then the values of MIN, MAX and DISTINCT calls.
 fn slots(spec: &AggregateSpec, plan: &Plan, key: Vec<DataType>) -> Vec<SlotSpec> {
     let accumulators = plan.accumulators.iter().map(|accumulator| accumulator.kind).collect();
-    let distincts = plan.distincts.iter().map(|&(column, _)| {
-        let mut value_key = key.clone();
-        value_key.push(spec.input.field(column).data_type().clone());
-        multiplicity::slot(value_key)
+    let multisets = plan.multisets.iter().map(|values| {
+        let data_type = spec.input.field(values.input).data_type().clone();
+        let options = SortOptions::default();
+        SlotSpec::Multisets(MultisetSpec { columns: vec![MultisetColumn { data_type, options }] })
     });
-    let extremes = plan.extremes.iter().map(|extreme| extremes::slot(spec, extreme));
-    let groups = SlotSpec::Groups(GroupSpec { key: key.clone(), accumulators });
-    [groups].into_iter().chain(distincts).chain(extremes).collect()
+    let groups = SlotSpec::Groups(GroupSpec { key, accumulators });
+    [groups].into_iter().chain(multisets).collect()
 }
 
 #[cfg(test)]

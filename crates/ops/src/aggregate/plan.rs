@@ -19,8 +19,7 @@ pub(super) struct Source {
     pub(super) not_null: Option<usize>,
     /// Rows where this boolean column is TRUE.
     pub(super) filter: Option<usize>,
-    /// Each value of this column once per group: the position of its counters among the state
-    /// slots.
+    /// Each value of a group once: the position of its multisets.
     pub(super) distinct: Option<usize>,
 }
 
@@ -44,13 +43,11 @@ pub(super) struct Accumulator {
     pub(super) kind: AccumulatorType,
 }
 
-/// An ordered multiset of values per group.
+/// A multiset of values per group: those of a column in the rows where a filter is TRUE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Extreme {
+pub(super) struct Values {
     pub(super) input: usize,
     pub(super) filter: Option<usize>,
-    /// The greatest value first.
-    pub(super) descending: bool,
 }
 
 /// How a call's result comes about; numbers are positions of accumulators.
@@ -77,8 +74,11 @@ pub(super) enum Outcome {
         trues: usize,
         count: usize,
     },
-    /// Position among the extremes.
-    Extreme(usize),
+    /// The least or the greatest value; `values` is the position of the multisets.
+    Extreme {
+        values: usize,
+        greatest: bool,
+    },
 }
 
 /// All of it. The first source is all rows, the first accumulator their number.
@@ -86,10 +86,9 @@ pub(super) enum Outcome {
 pub(super) struct Plan {
     pub(super) sources: Vec<Source>,
     pub(super) accumulators: Vec<Accumulator>,
-    pub(super) extremes: Vec<Extreme>,
     pub(super) outcomes: Vec<Outcome>,
-    /// Input columns whose values are counted per group, with their filter, for DISTINCT.
-    pub(super) distincts: Vec<(usize, Option<usize>)>,
+    /// Whose values are kept per group, for MIN, MAX and DISTINCT.
+    pub(super) multisets: Vec<Values>,
 }
 
 impl Plan {
@@ -98,9 +97,8 @@ impl Plan {
         let mut plan = Self {
             sources: vec![Source::default()],
             accumulators: vec![rows],
-            extremes: Vec::new(),
             outcomes: Vec::new(),
-            distincts: Vec::new(),
+            multisets: Vec::new(),
         };
         for call in &spec.calls {
             let outcome = plan.add(spec, call).map_err(|e| e.object(call.output.name()))?;
@@ -130,9 +128,8 @@ impl Plan {
         if matches!(call.function, F::Min | F::Max) {
             check(is_ordered(input_type), &format!("{input_type} has no order here"))?;
             check(output == input_type, "an extreme has the type of its argument")?;
-            let descending = call.function == F::Max;
-            let extreme = Extreme { input, filter: call.filter, descending };
-            return Ok(Outcome::Extreme(position(&mut self.extremes, extreme)));
+            let values = self.values(call, input);
+            return Ok(Outcome::Extreme { values, greatest: call.function == F::Max });
         }
         let source = self.source(spec, call, input);
         match call.function {
@@ -167,9 +164,13 @@ impl Plan {
     }
 
     fn source(&mut self, spec: &AggregateSpec, call: &AggregateCall, input: usize) -> Source {
-        let distinct = call.distinct.then(|| position(&mut self.distincts, (input, call.filter)));
+        let distinct = call.distinct.then(|| self.values(call, input));
         let not_null = spec.input.field(input).is_nullable().then_some(input);
         Source { not_null, filter: call.filter, distinct }
+    }
+
+    fn values(&mut self, call: &AggregateCall, input: usize) -> usize {
+        position(&mut self.multisets, Values { input, filter: call.filter })
     }
 
     fn accumulator(&mut self, source: Source, measure: Measure, kind: AccumulatorType) -> usize {

@@ -232,7 +232,7 @@ impl Base {
     }
 }
 
-pub(super) fn weight_overflow() -> Error {
+pub(crate) fn weight_overflow() -> Error {
     Error::data("WEIGHT_OVERFLOW", "the sum of a row's weights exceeds 64 bits")
 }
 

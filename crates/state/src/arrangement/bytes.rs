@@ -18,7 +18,7 @@ pub(super) const FULL: Kind = *b"ARNF";
 pub(super) const CHANGE: Kind = *b"ARNC";
 
 /// Rows with weights, framed.
-pub(super) fn write_rows(
+pub(crate) fn write_rows(
     kind: Kind,
     schema: &SchemaRef,
     columns: &[ArrayRef],
@@ -41,7 +41,7 @@ pub(super) fn write_rows(
 }
 
 /// What [`write_rows`] wrote.
-pub(super) fn read_rows(
+pub(crate) fn read_rows(
     kind: Kind,
     schema: &SchemaRef,
     bytes: &[u8],
@@ -69,7 +69,7 @@ pub(super) fn read_rows(
 /// The deltas since the last write. Consolidated now and then, so that it never holds much more
 /// than the state before and after them.
 #[derive(Debug, Default)]
-pub(super) struct ChangeLog {
+pub(crate) struct ChangeLog {
     deltas: Vec<ZBatch>,
     rows: usize,
     bytes: usize,
@@ -79,7 +79,7 @@ pub(super) struct ChangeLog {
 impl ChangeLog {
     const ROWS_MIN: usize = 16_384;
 
-    pub(super) fn push(&mut self, delta: &ZBatch) -> Result<()> {
+    pub(crate) fn push(&mut self, delta: &ZBatch) -> Result<()> {
         self.rows += delta.num_rows();
         self.bytes += shown_bytes(delta);
         self.deltas.push(delta.clone());
@@ -94,14 +94,14 @@ impl ChangeLog {
     }
 
     /// The sum of the deltas; the log is empty then.
-    pub(super) fn take(&mut self, schema: &SchemaRef) -> Result<ZBatch> {
+    pub(crate) fn take(&mut self, schema: &SchemaRef) -> Result<ZBatch> {
         let all = ZBatch::concat(schema, &self.deltas)?.consolidate()?;
         *self = Self::default();
         Ok(all)
     }
 
     /// Bytes held in memory.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes
     }
 }

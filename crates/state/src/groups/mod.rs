@@ -20,6 +20,7 @@ use arrow::datatypes::DataType;
 use deltaic_batch::{Error, Result};
 use hashbrown::HashTable;
 
+use crate::frame::corrupt;
 pub use accumulators::{AccumulatorColumn, AccumulatorType};
 pub use exact_sum::ExactSum;
 use keys::KeyColumn;
@@ -139,6 +140,17 @@ impl GroupTable {
     /// The group of each row, made if there is none yet, and touched. `hashes` are
     /// [`deltaic_batch::hash_columns`] of the key columns, one per row.
     pub fn upsert(&mut self, key: &[ArrayRef], hashes: &[u64]) -> Result<Vec<u32>> {
+        self.upsert_as(key, hashes, None)
+    }
+
+    /// As [`Self::upsert`]; a new group gets the number of its row, if they are given.
+    fn upsert_as(
+        &mut self,
+        key: &[ArrayRef],
+        hashes: &[u64],
+        numbers: Option<&[u32]>,
+    ) -> Result<Vec<u32>> {
+        let wanted = |row: u32| numbers.map(|numbers| numbers[row as usize]);
         if key.len() != self.keys.len() || key.iter().any(|column| column.len() != hashes.len()) {
             return Err(Error::internal("GROUP_KEY", "a group's key has other columns or rows"));
         }
@@ -151,7 +163,7 @@ impl GroupTable {
             let group = match found {
                 Some(entry) => entry.group,
                 None => {
-                    let group = self.insert(hash)?;
+                    let group = self.insert(hash, wanted(row))?;
                     new_rows.push(row);
                     new_groups.push(group);
                     group
@@ -163,7 +175,7 @@ impl GroupTable {
         for (column, array) in self.keys.iter_mut().zip(key) {
             column.store(array, &new_rows, &new_groups)?;
         }
-        self.resolve_collisions(key, hashes, &mut groups)?;
+        self.resolve_collisions(key, hashes, wanted, &mut groups)?;
         groups.iter().for_each(|&group| self.touch(group));
         self.heap_bytes -= self.heap_bytes_of(&self.touched[touched_before..]);
         Ok(groups)
@@ -174,6 +186,7 @@ impl GroupTable {
         &mut self,
         key: &[ArrayRef],
         hashes: &[u64],
+        wanted: impl Fn(u32) -> Option<u32>,
         groups: &mut [u32],
     ) -> Result<()> {
         let mut differing = Vec::new();
@@ -191,7 +204,7 @@ impl GroupTable {
             groups[at] = match self.find_by_key(&row_key, hash)? {
                 Some(group) => group,
                 None => {
-                    let group = self.insert(hash)?;
+                    let group = self.insert(hash, wanted(row))?;
                     self.make_room();
                     for (column, array) in self.keys.iter_mut().zip(&row_key) {
                         column.store(array, &[0], &[group])?;
@@ -219,21 +232,26 @@ impl GroupTable {
         Ok(None)
     }
 
-    /// A number for a new group. The columns may be too short for it until [`Self::make_room`].
-    fn insert(&mut self, hash: u64) -> Result<u32> {
-        let group = match self.free.pop() {
-            Some(group) => {
-                self.hashes[group as usize] = hash;
-                group
-            }
-            None => {
-                let group = u32::try_from(self.hashes.len())
-                    .map_err(|_| Error::data("TOO_MANY_GROUPS", "more than 2^32 groups"))?;
-                self.hashes.push(hash);
-                self.marks.push(0);
-                group
-            }
+    /// A number for a new group, the one that is wanted or any. The columns may be too short for it
+    /// until [`Self::make_room`].
+    fn insert(&mut self, hash: u64, wanted: Option<u32>) -> Result<u32> {
+        let next = || {
+            u32::try_from(self.hashes.len())
+                .map_err(|_| Error::data("TOO_MANY_GROUPS", "more than 2^32 groups"))
         };
+        let group = match wanted {
+            Some(group) => group,
+            None => self.free.pop().map_or_else(next, Ok)?,
+        };
+        let at = group as usize;
+        if at >= self.hashes.len() {
+            self.hashes.resize(at + 1, 0);
+            self.marks.resize(at + 1, 0);
+        }
+        if self.marks[at] & mark::LIVE != 0 {
+            return Err(corrupt("two groups have one number"));
+        }
+        self.hashes[at] = hash;
         self.marks[group as usize] |= mark::LIVE;
         let entry = IndexEntry { fingerprint: fingerprint(hash), group };
         let hashes = &self.hashes;
@@ -287,11 +305,18 @@ impl GroupTable {
 
     /// Ends a step: drops the touched groups whose accumulators are all zero.
     pub fn settle(&mut self) -> Result<()> {
+        self.settle_if(|_| true)
+    }
+
+    /// As [`Self::settle`], but drops only those of which `is_gone` holds, too: that nothing else is
+    /// kept under their number.
+    pub fn settle_if(&mut self, is_gone: impl Fn(u32) -> bool) -> Result<()> {
         let touched = std::mem::take(&mut self.touched);
         self.heap_bytes += self.heap_bytes_of(&touched);
         for group in touched {
             self.marks[group as usize] &= !mark::TOUCHED;
-            if self.accumulators.iter().all(|column| column.is_zero(group as usize)) {
+            let is_zero = self.accumulators.iter().all(|column| column.is_zero(group as usize));
+            if is_zero && is_gone(group) {
                 self.remove(group)?;
             }
         }

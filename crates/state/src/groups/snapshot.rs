@@ -1,13 +1,13 @@
 //! Images of a group table: an Arrow IPC stream in a frame.
 //!
-//! The columns are the key columns, the accumulators, and whether the group lives. A full image
-//! holds all groups; an image of changes holds, first, the groups that are gone and then those that
+//! The columns are the group's number, which it keeps as other slots refer to it, the key columns,
+//! the accumulators, and whether the group lives. A full image holds all groups; an image of changes holds, first, the groups that are gone and then those that
 //! are new or touched.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use deltaic_batch::{Result, hash_columns};
@@ -52,6 +52,8 @@ impl GroupTable {
         let is_live = |&group: &u32| table.marks[group as usize] & mark::LIVE != 0;
         let groups: Vec<u32> = (0_u32..).take(table.hashes.len()).filter(is_live).collect();
         table.mark_stored(&groups);
+        let is_free = |&group: &u32| table.marks[group as usize] & mark::LIVE == 0;
+        table.free = (0_u32..).take(table.hashes.len()).filter(is_free).collect();
         Ok(table)
     }
 
@@ -74,7 +76,8 @@ impl GroupTable {
         let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
         for (groups, is_live) in [(gone, false), (live, true)] {
             for groups in groups.chunks(BATCH_ROWS_MAX) {
-                let mut columns = self.keys(groups)?;
+                let mut columns: Vec<ArrayRef> = vec![Arc::new(UInt32Array::from(groups.to_vec()))];
+                columns.extend(self.keys(groups)?);
                 columns.extend(self.accumulators.iter().map(|column| column.gather(groups)));
                 columns.push(Arc::new(BooleanArray::from(vec![is_live; groups.len()])));
                 writer.write(&RecordBatch::try_new(schema.clone(), columns)?)?;
@@ -98,15 +101,23 @@ impl GroupTable {
     }
 
     fn read_batch(&mut self, batch: &RecordBatch) -> Result<()> {
-        let (key, rest) = batch.columns().split_at(self.keys.len());
-        let Some((live, stored)) = rest.split_last() else {
+        let Some(([numbers, columns @ ..], live)) =
+            batch.columns().split_last().map(|(live, columns)| (columns, live))
+        else {
             return Err(corrupt("columns are missing"));
         };
+        let numbers = numbers.as_primitive_opt::<UInt32Type>();
+        let numbers = numbers.ok_or_else(|| corrupt("columns are of other types"))?.values();
+        let (key, stored) = columns.split_at(self.keys.len());
         let live = live.as_boolean_opt().ok_or_else(|| corrupt("columns are of other types"))?;
         if live.null_count() > 0 || (live.true_count() > 0 && live.false_count() > 0) {
             return Err(corrupt("dropped and living groups are mixed"));
         }
-        let groups = self.upsert(key, &hash_columns(key, batch.num_rows())?)?;
+        let hashes = hash_columns(key, batch.num_rows())?;
+        let groups = self.upsert_as(key, &hashes, Some(numbers))?;
+        if groups != **numbers {
+            return Err(corrupt("a group has two numbers"));
+        }
         if self.touched.len() != groups.len() {
             return Err(corrupt("a group is there twice"));
         }
@@ -131,6 +142,8 @@ fn schema(spec: &GroupSpec) -> SchemaRef {
     let accumulators = spec.accumulators.iter().enumerate();
     let accumulators =
         accumulators.map(|(i, a)| Field::new(format!("accumulator{i}"), a.stored_as(), false));
+    let group = Field::new("group", DataType::UInt32, false);
     let live = Field::new("live", DataType::Boolean, false);
-    Arc::new(Schema::new(key.chain(accumulators).chain([live]).collect::<Vec<_>>()))
+    let fields = [group].into_iter().chain(key).chain(accumulators).chain([live]);
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }

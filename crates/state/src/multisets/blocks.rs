@@ -1,0 +1,321 @@
+//! All rows of the multisets: a list of blocks, and a directory with a lower bound of each.
+//!
+//! A delta is merged into the blocks that it falls into, each of which is unpacked, merged and
+//! packed again: a step costs O(delta) searches and at most one block per row of the delta. A block
+//! that grows too long is split; when deletions have left blocks short on average, all are packed
+//! anew, which as many deletions have paid for.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use deltaic_batch::Result;
+
+use super::block::Block;
+use super::rows::Rows;
+use super::sorted::Sorted;
+use crate::arrangement::weight_overflow;
+
+/// Rows of a block that is built from a long list. Unit tests have short blocks, and so many.
+const BLOCK_ROWS: usize = if cfg!(test) { 8 } else { 1024 };
+/// Rows of the longest block.
+const BLOCK_ROWS_MAX: usize = BLOCK_ROWS * 3 / 2;
+/// Rows that blocks have on average at least, unless there are few blocks.
+const BLOCK_ROWS_MIN: usize = BLOCK_ROWS / 4;
+const FEW_BLOCKS: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct Blocks<R: Rows> {
+    blocks: Vec<Block<R>>,
+    /// Group of the lower bound of each block, and its row.
+    first_groups: Vec<u32>,
+    first_rows: R,
+    rows: usize,
+    heap_bytes: usize,
+}
+
+/// The first or last rows of some groups.
+#[derive(Debug, Default)]
+pub(super) struct Found<R> {
+    /// Where the rows of each group end.
+    pub(super) ends: Vec<u32>,
+    pub(super) rows: R,
+    pub(super) weights: Vec<i64>,
+}
+
+/// What takes the place of one block.
+struct Cut<R: Rows> {
+    index: usize,
+    sorted: Sorted<R>,
+}
+
+impl<R: Rows> Default for Blocks<R> {
+    fn default() -> Self {
+        Self {
+            blocks: Vec::new(),
+            first_groups: Vec::new(),
+            first_rows: R::default(),
+            rows: 0,
+            heap_bytes: 0,
+        }
+    }
+}
+
+impl<R: Rows> Blocks<R> {
+    pub(super) fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes held in memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.heap_bytes
+            + self.blocks.capacity() * size_of::<Block<R>>()
+            + self.first_groups.capacity() * size_of::<u32>()
+            + self.first_rows.heap_bytes()
+    }
+
+    /// Adds a delta, and tells of each of its rows the weight before and after.
+    pub(super) fn apply(
+        &mut self,
+        delta: &Sorted<R>,
+        mut tell: impl FnMut(usize, i64, i64),
+    ) -> Result<()> {
+        if self.blocks.is_empty() {
+            delta.weights.iter().enumerate().for_each(|(at, &weight)| tell(at, 0, weight));
+            self.fill(delta);
+            return Ok(());
+        }
+        let (mut old, mut new) = (Sorted::default(), Sorted::default());
+        let (mut at, mut index) = (0, 0);
+        let mut cuts = Vec::new();
+        while at < delta.len() {
+            index = self.holder(index, delta, at);
+            let end = self.end_of_part(index, delta, at);
+            old.clear();
+            new.clear();
+            self.blocks[index].unpack(&mut old);
+            merge(&old, delta, at..end, &mut new, &mut tell)?;
+            self.rows = self.rows + new.len() - old.len();
+            if (1..=BLOCK_ROWS_MAX).contains(&new.len()) {
+                let block = Block::new(&new, 0..new.len());
+                self.heap_bytes = self.heap_bytes + block.heap_bytes();
+                self.heap_bytes -= self.blocks[index].heap_bytes();
+                self.blocks[index] = block;
+            } else {
+                cuts.push(Cut { index, sorted: std::mem::take(&mut new) });
+            }
+            at = end;
+        }
+        self.replace(cuts);
+        if self.blocks.len() > FEW_BLOCKS && self.rows < self.blocks.len() * BLOCK_ROWS_MIN {
+            let all = self.unpack();
+            self.fill(&all);
+        }
+        Ok(())
+    }
+
+    /// The block that holds row `at` of the delta, or where it belongs; not before `from`.
+    fn holder(&self, from: usize, delta: &Sorted<R>, at: usize) -> usize {
+        let starts_after = |index: usize| self.compare_first(index, delta, at).is_gt();
+        gallop(from + 1, self.blocks.len(), |index| !starts_after(index)) - 1
+    }
+
+    /// Where the part of the delta ends that belongs to a block.
+    fn end_of_part(&self, index: usize, delta: &Sorted<R>, at: usize) -> usize {
+        let next = index + 1;
+        if next == self.blocks.len() {
+            return delta.len();
+        }
+        gallop(at + 1, delta.len(), |at| self.compare_first(next, delta, at).is_gt())
+    }
+
+    #[inline]
+    fn compare_first(&self, index: usize, delta: &Sorted<R>, at: usize) -> Ordering {
+        let groups = self.first_groups[index].cmp(&delta.groups[at]);
+        groups.then_with(|| self.first_rows.compare(index, &delta.rows, at))
+    }
+
+    /// Replaces blocks, in order, by what has become of them: none or several.
+    fn replace(&mut self, cuts: Vec<Cut<R>>) {
+        if cuts.is_empty() {
+            return;
+        }
+        let old = std::mem::take(self);
+        (self.rows, self.heap_bytes) = (old.rows, old.heap_bytes);
+        let mut blocks = old.blocks.into_iter().enumerate();
+        let mut copied = 0;
+        let keep = |this: &mut Self, from: usize, to: usize| {
+            this.first_groups.extend_from_slice(&old.first_groups[from..to]);
+            this.first_rows.extend(&old.first_rows, from..to);
+        };
+        for cut in cuts {
+            let before = blocks.by_ref().take(cut.index - copied);
+            self.blocks.extend(before.map(|(_, block)| block));
+            keep(self, copied, cut.index);
+            copied = cut.index + 1;
+            if let Some((_, block)) = blocks.next() {
+                self.heap_bytes -= block.heap_bytes();
+            }
+            self.push_all(&cut.sorted);
+        }
+        self.blocks.extend(blocks.map(|(_, block)| block));
+        keep(self, copied, old.first_groups.len());
+    }
+
+    /// Makes blocks of a whole list.
+    pub(super) fn fill(&mut self, all: &Sorted<R>) {
+        *self = Self::default();
+        self.rows = all.len();
+        let count = all.len().div_ceil(BLOCK_ROWS);
+        self.blocks.reserve_exact(count);
+        self.first_groups.reserve_exact(count);
+        self.push_all(all);
+    }
+
+    /// Appends blocks of about equal length.
+    fn push_all(&mut self, sorted: &Sorted<R>) {
+        let count = sorted.len().div_ceil(BLOCK_ROWS);
+        for i in 0..count {
+            let range = sorted.len() * i / count..sorted.len() * (i + 1) / count;
+            self.first_groups.push(sorted.groups[range.start]);
+            self.first_rows.push(&sorted.rows, range.start);
+            let block = Block::new(sorted, range);
+            self.heap_bytes += block.heap_bytes();
+            self.blocks.push(block);
+        }
+    }
+
+    /// All rows.
+    pub(super) fn unpack(&self) -> Sorted<R> {
+        let mut all = Sorted::default();
+        self.blocks.iter().for_each(|block| block.unpack(&mut all));
+        all
+    }
+
+    /// True when a group has no rows.
+    pub(super) fn is_empty(&self, group: u32) -> bool {
+        let first = self.first_block(0, group);
+        let blocks = self.blocks[first..].iter().zip(&self.first_groups[first..]).enumerate();
+        let mut blocks = blocks.take_while(|(i, (_, first))| *i == 0 || **first <= group);
+        blocks.all(|(_, (block, _))| block.group(group).is_empty())
+    }
+
+    /// The first block that may have rows of a group, not before `from`; 0 if there are no blocks.
+    fn first_block(&self, from: usize, group: u32) -> usize {
+        let is_before = |index: usize| self.first_groups[index] < group;
+        gallop(from, self.blocks.len(), is_before).max(from + 1) - 1
+    }
+
+    /// The first rows of each group, as many as fill `places` (a row of weight 2 fills two; a row of
+    /// negative weight is passed over). The groups are in ascending order.
+    pub(super) fn first(&self, groups: &[u32], places: i64) -> Found<R> {
+        let mut found = Found::default();
+        let mut from = 0;
+        for &group in groups {
+            from = self.first_block(from, group);
+            let mut free = places;
+            for index in from..self.blocks.len() {
+                if free <= 0 || (index > from && self.first_groups[index] > group) {
+                    break;
+                }
+                let block = &self.blocks[index];
+                free = found.add(block, block.group(group), free);
+            }
+            found.end_group();
+        }
+        found
+    }
+
+    /// The last row of each group that is not of negative weight. The groups are in ascending order.
+    pub(super) fn last(&self, groups: &[u32]) -> Found<R> {
+        let mut found = Found::default();
+        let mut from = 0;
+        for &group in groups {
+            from = self.first_block(from, group);
+            let is_within = |index: usize| self.first_groups[index] <= group;
+            let mut end = gallop(from, self.blocks.len(), is_within).max(from + 1);
+            let mut free = 1;
+            while free > 0 && end > from && end <= self.blocks.len() {
+                let block = &self.blocks[end - 1];
+                free = found.add(block, block.group(group).rev(), free);
+                end -= 1;
+            }
+            found.end_group();
+        }
+        found
+    }
+}
+
+impl<R: Rows> Found<R> {
+    /// Adds rows of a block until no place is free; returns how many are left.
+    #[inline]
+    fn add(&mut self, block: &Block<R>, rows: impl Iterator<Item = usize>, free: i64) -> i64 {
+        let mut free = free;
+        for at in rows {
+            if free <= 0 {
+                break;
+            }
+            let weight = block.weight(at);
+            if weight > 0 {
+                self.rows.unpack(&block.rows, at..at + 1);
+                self.weights.push(weight);
+                free = free.saturating_sub(weight);
+            }
+        }
+        free
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "rows of one step are fewer than 2^32")]
+    fn end_group(&mut self) {
+        self.ends.push(self.weights.len() as u32);
+    }
+}
+
+/// Merges part of a delta into the rows of a block.
+fn merge<R: Rows>(
+    old: &Sorted<R>,
+    delta: &Sorted<R>,
+    part: Range<usize>,
+    new: &mut Sorted<R>,
+    tell: &mut impl FnMut(usize, i64, i64),
+) -> Result<()> {
+    let mut copied = 0;
+    for at in part {
+        let group = delta.groups[at];
+        let is_before = |place: usize| {
+            let groups = old.groups[place].cmp(&group);
+            groups.then_with(|| old.rows.compare(place, &delta.rows, at)).is_lt()
+        };
+        let place = gallop(copied, old.len(), is_before);
+        new.extend(old, copied..place);
+        copied = place;
+        let is_there = place < old.len()
+            && old.groups[place] == group
+            && old.rows.compare(place, &delta.rows, at).is_eq();
+        let before = if is_there { old.weights[place] } else { 0 };
+        let after = before.checked_add(delta.weights[at]).ok_or_else(weight_overflow)?;
+        tell(at, before, after);
+        copied += usize::from(is_there);
+        if after != 0 {
+            new.push(delta, at, after);
+        }
+    }
+    new.extend(old, copied..old.len());
+    Ok(())
+}
+
+/// The first index from `from` on for which `is_before` is false, all before it being true: looks
+/// at near ones first.
+#[inline]
+fn gallop(from: usize, len: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut step) = (from, 1);
+    while low + step <= len && is_before(low + step - 1) {
+        low += step;
+        step *= 2;
+    }
+    let mut high = (low + step - 1).min(len);
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_before(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
+}

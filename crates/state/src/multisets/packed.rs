@@ -1,0 +1,119 @@
+//! Words packed as offsets from their least: as wide as the greatest offset needs, nothing at all
+//! when all are equal.
+
+use std::ops::Range;
+
+/// A column of 64-bit words.
+#[derive(Debug, Clone)]
+pub(super) struct PackedWords {
+    base: u64,
+    offsets: Offsets,
+}
+
+#[derive(Debug, Clone)]
+enum Offsets {
+    None,
+    U8(Box<[u8]>),
+    U16(Box<[u16]>),
+    U32(Box<[u32]>),
+    U64(Box<[u64]>),
+}
+
+impl PackedWords {
+    /// The words of an iterator that can be run twice.
+    pub(super) fn new(words: impl Iterator<Item = u64> + Clone) -> Self {
+        let (mut least, mut greatest) = (u64::MAX, 0);
+        for word in words.clone() {
+            least = least.min(word);
+            greatest = greatest.max(word);
+        }
+        let base = least.min(greatest);
+        let offsets = words.map(|word| word - base);
+        #[expect(clippy::cast_possible_truncation, reason = "the offsets are within the width")]
+        let offsets = match greatest.saturating_sub(base) {
+            0 => Offsets::None,
+            0x1..=0xff => Offsets::U8(offsets.map(|o| o as u8).collect()),
+            0x100..=0xffff => Offsets::U16(offsets.map(|o| o as u16).collect()),
+            0x1_0000..=0xffff_ffff => Offsets::U32(offsets.map(|o| o as u32).collect()),
+            _ => Offsets::U64(offsets.collect()),
+        };
+        Self { base, offsets }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, at: usize) -> u64 {
+        self.base
+            + match &self.offsets {
+                Offsets::None => 0,
+                Offsets::U8(offsets) => offsets[at].into(),
+                Offsets::U16(offsets) => offsets[at].into(),
+                Offsets::U32(offsets) => offsets[at].into(),
+                Offsets::U64(offsets) => offsets[at],
+            }
+    }
+
+    /// Calls `each` with the position in the range and the word, for all of the range in order.
+    #[inline]
+    pub(super) fn for_each(&self, range: Range<usize>, mut each: impl FnMut(usize, u64)) {
+        let base = self.base;
+        match &self.offsets {
+            Offsets::None => (0..range.len()).for_each(|i| each(i, base)),
+            Offsets::U8(offsets) => {
+                offsets[range].iter().enumerate().for_each(|(i, &o)| each(i, base + u64::from(o)));
+            }
+            Offsets::U16(offsets) => {
+                offsets[range].iter().enumerate().for_each(|(i, &o)| each(i, base + u64::from(o)));
+            }
+            Offsets::U32(offsets) => {
+                offsets[range].iter().enumerate().for_each(|(i, &o)| each(i, base + u64::from(o)));
+            }
+            Offsets::U64(offsets) => {
+                offsets[range].iter().enumerate().for_each(|(i, &o)| each(i, base + o));
+            }
+        }
+    }
+
+    /// The first of `len` ascending words that is not below `word`.
+    pub(super) fn lower_bound(&self, len: usize, word: u64) -> usize {
+        let (mut from, mut to) = (0, len);
+        while from < to {
+            let middle = from.midpoint(to);
+            if self.get(middle) < word { from = middle + 1 } else { to = middle }
+        }
+        from
+    }
+
+    /// Bytes on the heap.
+    pub(super) fn heap_bytes(&self) -> usize {
+        match &self.offsets {
+            Offsets::None => 0,
+            Offsets::U8(offsets) => size_of_val(&**offsets),
+            Offsets::U16(offsets) => size_of_val(&**offsets),
+            Offsets::U32(offsets) => size_of_val(&**offsets),
+            Offsets::U64(offsets) => size_of_val(&**offsets),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_come_back_at_every_width() {
+        for step in [0, 1, 200, 30_000, 3_000_000_000, u64::MAX / 5] {
+            for base in [0, 7, u64::MAX / 2] {
+                let words: Vec<u64> = (0..3).map(|i| (base / 2).saturating_add(i * step)).collect();
+                let packed = PackedWords::new(words.iter().copied());
+                assert_eq!((0..3).map(|i| packed.get(i)).collect::<Vec<_>>(), words);
+                let mut seen = Vec::new();
+                packed.for_each(1..3, |i, word| seen.push((i, word)));
+                assert_eq!(seen, [(0, words[1]), (1, words[2])]);
+                let found = words.iter().position(|&w| w >= words[1]).unwrap();
+                assert_eq!(packed.lower_bound(3, words[1]), found);
+                assert_eq!(packed.lower_bound(3, u64::MAX), 3);
+            }
+        }
+        assert_eq!(PackedWords::new(std::iter::empty()).heap_bytes(), 0);
+    }
+}

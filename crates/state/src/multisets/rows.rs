@@ -1,0 +1,211 @@
+//! Encoded rows: their order is that of their words or bytes.
+
+use std::cmp::Ordering;
+use std::fmt::Debug;
+use std::ops::Range;
+
+use super::packed::PackedWords;
+
+/// A list of encoded rows, and the form that a block stores them in.
+pub(super) trait Rows: Default + Debug + Clone + Send + Sync {
+    /// Rows as a block stores them.
+    type Packed: Debug + Send + Sync;
+
+    fn clear(&mut self);
+
+    /// Appends rows of `other`.
+    fn extend(&mut self, other: &Self, range: Range<usize>);
+
+    /// Appends one row of `other`.
+    fn push(&mut self, other: &Self, at: usize);
+
+    fn compare(&self, i: usize, other: &Self, j: usize) -> Ordering;
+
+    fn pack(&self, range: Range<usize>) -> Self::Packed;
+
+    /// Appends packed rows.
+    fn unpack(&mut self, packed: &Self::Packed, range: Range<usize>);
+
+    /// Sorts positions of rows by their rows, equal rows by position.
+    fn sort(&self, positions: &mut [u32]);
+
+    /// Bytes of packed rows on the heap.
+    fn packed_bytes(packed: &Self::Packed) -> usize;
+
+    fn heap_bytes(&self) -> usize;
+}
+
+/// Rows of `W` words.
+#[derive(Debug, Clone)]
+pub(super) struct WordRows<const W: usize>(pub(super) Vec<[u64; W]>);
+
+impl<const W: usize> Default for WordRows<W> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<const W: usize> Rows for WordRows<W> {
+    type Packed = [PackedWords; W];
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    #[inline]
+    fn extend(&mut self, other: &Self, range: Range<usize>) {
+        self.0.extend_from_slice(&other.0[range]);
+    }
+
+    #[inline]
+    fn push(&mut self, other: &Self, at: usize) {
+        self.0.push(other.0[at]);
+    }
+
+    #[inline]
+    fn compare(&self, i: usize, other: &Self, j: usize) -> Ordering {
+        self.0[i].cmp(&other.0[j])
+    }
+
+    fn pack(&self, range: Range<usize>) -> Self::Packed {
+        let rows = &self.0[range];
+        std::array::from_fn(|w| PackedWords::new(rows.iter().map(move |row| row[w])))
+    }
+
+    fn unpack(&mut self, packed: &Self::Packed, range: Range<usize>) {
+        let start = self.0.len();
+        self.0.resize(start + range.len(), [0; W]);
+        let rows = &mut self.0[start..];
+        for (w, words) in packed.iter().enumerate() {
+            words.for_each(range.clone(), |i, word| rows[i][w] = word);
+        }
+    }
+
+    fn sort(&self, positions: &mut [u32]) {
+        positions.sort_unstable_by_key(|&at| (self.0[at as usize], at));
+    }
+
+    fn packed_bytes(packed: &Self::Packed) -> usize {
+        packed.iter().map(PackedWords::heap_bytes).sum()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.0.capacity() * size_of::<[u64; W]>()
+    }
+}
+
+/// Rows of any length.
+#[derive(Debug, Default, Clone)]
+pub(super) struct ByteRows {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl ByteRows {
+    #[inline]
+    pub(super) fn row(&self, at: usize) -> &[u8] {
+        &self.bytes[self.start(at)..self.ends[at]]
+    }
+
+    fn start(&self, at: usize) -> usize {
+        if at == 0 { 0 } else { self.ends[at - 1] }
+    }
+
+    pub(super) fn push_row(&mut self, row: &[u8]) {
+        self.bytes.extend_from_slice(row);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
+        self.ends.reserve(rows);
+        self.bytes.reserve(bytes);
+    }
+}
+
+impl Rows for ByteRows {
+    /// All bytes, and where each row ends.
+    type Packed = (Box<[u8]>, PackedWords);
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn extend(&mut self, other: &Self, range: Range<usize>) {
+        if range.is_empty() {
+            return;
+        }
+        let (from, to) = (other.start(range.start), other.ends[range.end - 1]);
+        let base = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes[from..to]);
+        self.ends.extend(other.ends[range].iter().map(|end| end - from + base));
+    }
+
+    fn push(&mut self, other: &Self, at: usize) {
+        self.push_row(other.row(at));
+    }
+
+    #[inline]
+    fn compare(&self, i: usize, other: &Self, j: usize) -> Ordering {
+        self.row(i).cmp(other.row(j))
+    }
+
+    fn pack(&self, range: Range<usize>) -> Self::Packed {
+        let from = self.start(range.start);
+        let ends = self.ends[range.clone()].iter().map(move |&end| (end - from) as u64);
+        let to = range.end.checked_sub(1).map_or(from, |last| self.ends[last].max(from));
+        (self.bytes[from..to].into(), PackedWords::new(ends))
+    }
+
+    fn unpack(&mut self, packed: &Self::Packed, range: Range<usize>) {
+        let (bytes, ends) = packed;
+        if range.is_empty() {
+            return;
+        }
+        let place = |at: usize| usize::try_from(ends.get(at)).unwrap_or(usize::MAX);
+        let from = if range.start == 0 { 0 } else { place(range.start - 1) };
+        let base = self.bytes.len();
+        self.bytes.extend_from_slice(&bytes[from..place(range.end - 1)]);
+        self.ends.extend(range.map(|at| place(at) - from + base));
+    }
+
+    fn sort(&self, positions: &mut [u32]) {
+        positions.sort_unstable_by(|&i, &j| {
+            self.row(i as usize).cmp(self.row(j as usize)).then(i.cmp(&j))
+        });
+    }
+
+    fn packed_bytes((bytes, ends): &Self::Packed) -> usize {
+        bytes.len() + ends.heap_bytes()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_bytes_survive_packing() {
+        let mut rows = ByteRows::default();
+        ["a", "", "bcd", "ef"].iter().for_each(|row| rows.push_row(row.as_bytes()));
+        for range in [0..4, 1..3, 2..2, 3..4, 1..2] {
+            let packed = rows.pack(range.clone());
+            let mut back = ByteRows::default();
+            back.push_row(b"first");
+            back.unpack(&packed, 0..range.len());
+            back.extend(&rows, 2..4);
+            let mut expected = vec![b"first".as_slice()];
+            expected.extend(range.chain(2..4).map(|at| rows.row(at)));
+            let found: Vec<&[u8]> = (0..back.ends.len()).map(|at| back.row(at)).collect();
+            assert_eq!(found, expected);
+        }
+        let packed = rows.pack(0..4);
+        let mut part = ByteRows::default();
+        part.unpack(&packed, 2..4);
+        assert_eq!((part.row(0), part.row(1)), (b"bcd".as_slice(), b"ef".as_slice()));
+    }
+}

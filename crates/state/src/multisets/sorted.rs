@@ -1,0 +1,164 @@
+//! Rows with group and weight, in the order of group and row, each once.
+
+use std::ops::Range;
+
+use deltaic_batch::Result;
+
+use super::rows::Rows;
+use crate::arrangement::weight_overflow;
+
+/// Below this many rows, a comparison sort is as fast as counting.
+const RADIX_ROWS_MIN: usize = 256;
+/// Bits of the group that one pass of the radix sort looks at.
+const RADIX_BITS: u32 = 11;
+const RADIX: usize = 1 << RADIX_BITS;
+
+/// A list of rows; the columns are of equal length.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Sorted<R> {
+    pub(super) groups: Vec<u32>,
+    pub(super) rows: R,
+    pub(super) weights: Vec<i64>,
+}
+
+impl<R: Rows> Sorted<R> {
+    pub(super) fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.groups.clear();
+        self.rows.clear();
+        self.weights.clear();
+    }
+
+    #[inline]
+    pub(super) fn extend(&mut self, other: &Self, range: Range<usize>) {
+        self.groups.extend_from_slice(&other.groups[range.clone()]);
+        self.weights.extend_from_slice(&other.weights[range.clone()]);
+        self.rows.extend(&other.rows, range);
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, other: &Self, at: usize, weight: i64) {
+        self.groups.push(other.groups[at]);
+        self.weights.push(weight);
+        self.rows.push(&other.rows, at);
+    }
+}
+
+/// Sorts a delta and adds up equal rows. Rows whose weights cancel out are left out. Also returns
+/// the position in the delta of the first copy of each row.
+pub(super) fn sort<R: Rows>(
+    groups: &[u32],
+    rows: &R,
+    weights: &[i64],
+) -> Result<(Sorted<R>, Vec<u32>)> {
+    let mut order = order_by_group(groups, weights);
+    let mut start = 0;
+    while start < order.len() {
+        let group = groups[order[start] as usize];
+        let same = order[start..].iter().take_while(|&&at| groups[at as usize] == group).count();
+        if same > 1 {
+            rows.sort(&mut order[start..start + same]);
+        }
+        start += same;
+    }
+    let mut sorted: Sorted<R> = Sorted::default();
+    sorted.groups.reserve(order.len());
+    sorted.weights.reserve(order.len());
+    let mut sources = Vec::with_capacity(order.len());
+    let mut from = 0;
+    while from < order.len() {
+        let first = order[from] as usize;
+        let mut weight = weights[first];
+        let mut to = from + 1;
+        while to < order.len() {
+            let next = order[to] as usize;
+            if groups[next] != groups[first] || rows.compare(first, rows, next).is_ne() {
+                break;
+            }
+            weight = weight.checked_add(weights[next]).ok_or_else(weight_overflow)?;
+            to += 1;
+        }
+        if weight != 0 {
+            sorted.groups.push(groups[first]);
+            sorted.weights.push(weight);
+            sorted.rows.push(rows, first);
+            sources.push(order[from]);
+        }
+        from = to;
+    }
+    Ok((sorted, sources))
+}
+
+/// Positions of the rows with a weight, by group; within a group in their order.
+fn order_by_group(groups: &[u32], weights: &[i64]) -> Vec<u32> {
+    let entry = |(at, group): (u32, &u32)| u64::from(*group) << 32 | u64::from(at);
+    let counted = (0..).zip(groups).zip(weights).filter(|(_, w)| **w != 0).map(|(row, _)| row);
+    let mut entries: Vec<u64> = counted.map(entry).collect();
+    if entries.len() < RADIX_ROWS_MIN {
+        entries.sort_unstable();
+    } else {
+        radix_sort_high_half(&mut entries);
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+    entries.into_iter().map(|entry| entry as u32).collect()
+}
+
+/// Sorts by the upper 32 bits, stably: least significant digit first.
+fn radix_sort_high_half(entries: &mut Vec<u64>) {
+    let greatest = entries.iter().fold(0, |all, entry| all | entry) >> 32;
+    let bits = u64::BITS - greatest.leading_zeros();
+    let mut other = vec![0; entries.len()];
+    for pass in 0..bits.div_ceil(RADIX_BITS) {
+        let shift = 32 + pass * RADIX_BITS;
+        #[expect(clippy::cast_possible_truncation, reason = "a digit is below the radix")]
+        let digit = |entry: u64| (entry >> shift) as usize & (RADIX - 1);
+        let mut starts = [0_usize; RADIX];
+        entries.iter().for_each(|&entry| starts[digit(entry)] += 1);
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += std::mem::replace(start, sum);
+        }
+        for &entry in entries.iter() {
+            let place = &mut starts[digit(entry)];
+            other[*place] = entry;
+            *place += 1;
+        }
+        std::mem::swap(entries, &mut other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::WordRows;
+    use super::*;
+
+    #[test]
+    fn equal_rows_add_up_and_cancel_out() {
+        let rows = WordRows(vec![[5_u64], [3], [5], [3], [9], [1]]);
+        let (sorted, sources) = sort(&[7, 7, 7, 2, 7, 7], &rows, &[1, 2, -1, 1, 0, -4]).unwrap();
+        assert_eq!(sorted.groups, [2, 7, 7]);
+        assert_eq!(sorted.rows.0, [[3], [1], [3]]);
+        assert_eq!(sorted.weights, [1, -4, 2]);
+        assert_eq!(sources, [3, 5, 1]);
+        let full = WordRows(vec![[5_u64], [5]]);
+        assert_eq!(sort(&[0, 0], &full, &[i64::MAX, 1]).unwrap_err().code(), "WEIGHT_OVERFLOW");
+    }
+
+    #[test]
+    fn many_rows_are_sorted_as_few_are() {
+        let mut number = 1_u64;
+        let mut entries: Vec<u64> = (0..5_000)
+            .map(|i| {
+                number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (number >> 33) << 32 | i
+            })
+            .collect();
+        let mut expected = entries.clone();
+        expected.sort_unstable();
+        radix_sort_high_half(&mut entries);
+        assert_eq!(entries, expected);
+    }
+}
