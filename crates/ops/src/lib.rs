@@ -10,6 +10,7 @@ mod operator;
 mod project;
 mod scd;
 mod selection;
+mod top_k;
 mod union_all;
 
 pub use aggregate::{Aggregate, AggregateCall, AggregateFunction, AggregateSpec};
@@ -25,6 +26,7 @@ pub use scd::{
     ConflictExample, Conflicts, END_AT, KIND_DELETE, KIND_TRUNCATE, KIND_UPSERT, START_AT,
     ScdMerge, ScdSpec, ScdType,
 };
+pub use top_k::{TopK, TopKSpec};
 pub use union_all::UnionAll;
 
 use deltaic_batch::{Error, Result, ZBatch};

@@ -3,6 +3,8 @@
 //! A row of weight 2 takes two places. Only the places from an offset to a limit count. Either the
 //! rows there are told apart by themselves, or, numbered, by themselves and their place.
 
+use std::cmp::Ordering;
+
 use arrow::array::ArrayRef;
 use deltaic_batch::Result;
 
@@ -175,9 +177,12 @@ impl<R: Rows> Encoded<R> {
     ) {
         let length = |(from, to): (i64, i64)| (to - from).max(0);
         while !old.is_done() || !new.is_done() {
-            let order = match (old.is_done(), new.is_done()) {
-                (false, false) => old.found.rows.compare(old.at, &new.found.rows, new.at),
-                (is_done, _) => (!is_done).cmp(&false).reverse(),
+            let order = if old.is_done() {
+                Ordering::Greater
+            } else if new.is_done() {
+                Ordering::Less
+            } else {
+                old.found.rows.compare(old.at, &new.found.rows, new.at)
             };
             let before = if order.is_le() { length(old.clipped(places)) } else { 0 };
             let after = if order.is_ge() { length(new.clipped(places)) } else { 0 };
