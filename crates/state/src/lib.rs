@@ -8,5 +8,7 @@ mod slot;
 
 pub use arrangement::{Arrangement, ArrangementSpec, Matches, RowRef, SortKey};
 pub use groups::{AccumulatorColumn, AccumulatorType, ExactSum, GroupSpec, GroupTable};
-pub use multisets::{Crossings, GroupRows, Moves, MultisetColumn, MultisetSpec, Multisets, Places};
+pub use multisets::{
+    Crossings, GroupRows, Moves, MultisetColumn, MultisetSpec, Multisets, Places, order_by_group,
+};
 pub use slot::{Slot, SlotSpec};

@@ -20,8 +20,9 @@
 //! side's rows that met a pair in (a) are counted again over the whole side.
 //! Cost: O(delta + pairs + rows of flipped keys); with a residual, + O(rows met × matches of each).
 //!
-//! **State**: both inputs by key. A semi or anti join without a residual keeps the right side's
-//! keys only. Rows with a NULL key are not kept: they can never match.
+//! **State**: slot 0, the keys of both inputs with the sums of the weights of their rows; slots 1
+//! and 2, the other columns of the left and of the right rows by number of key. A semi or anti join
+//! without a residual does without slot 2. Rows with a NULL key are not kept: they can never match.
 //!
 //! **Nulls**: a NULL key matches nothing, unless `null_equals_null`. Outer and anti joins keep the
 //! rows with a NULL key as unmatched. A residual that is NULL is no match.
@@ -29,6 +30,7 @@
 //! **Refuses**: keys of different types, an output that does not fit.
 
 mod absorb;
+mod keyed;
 mod pairs;
 mod side;
 mod spec;
@@ -41,7 +43,7 @@ use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_state::Slot;
 
 use crate::{Operator, OperatorSpec, Output, StepContext};
-use absorb::absorb;
+use absorb::{JoinState, absorb};
 
 impl Operator for Join {
     fn spec(&self) -> &OperatorSpec {
@@ -59,11 +61,22 @@ impl Operator for Join {
         out: &mut dyn Output,
         _cx: &StepContext,
     ) -> Result<()> {
-        let [left, right] = state else {
-            return Err(Error::internal("SLOT_COUNT", "a join has two slots"));
+        let (groups, left, right) = match state {
+            [groups, left] => (groups, left, None),
+            [groups, left, right] => (groups, left, Some(right.multisets()?)),
+            _ => return Err(wrong_slots()),
         };
-        let (left, right) = (left.rows()?, right.rows()?);
-        absorb(self, &self.right, crate::input(inputs, 1)?, right, left, out)?;
-        absorb(self, &self.left, crate::input(inputs, 0)?, left, right, out)
+        let (groups, left) = (groups.groups()?, left.multisets()?);
+        let mut state = JoinState { groups, left, right };
+        absorb(self, &self.right, crate::input(inputs, 1)?, &mut state, out)?;
+        absorb(self, &self.left, crate::input(inputs, 0)?, &mut state, out)?;
+        let JoinState { groups, left, right } = state;
+        groups.settle_if(|group| {
+            left.is_group_empty(group) && right.as_ref().is_none_or(|r| r.is_group_empty(group))
+        })
     }
+}
+
+fn wrong_slots() -> Error {
+    Error::internal("SLOT_COUNT", "a join has other slots than it asked for")
 }

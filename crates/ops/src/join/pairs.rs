@@ -1,43 +1,36 @@
-//! Phase one and two of a join: match row numbers, then gather columns, in bounded blocks.
+//! The pairs of a delta of one side with the rows of the other, in bounded blocks.
 
-use std::ops::Range;
-
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::{FilterBuilder, take_arrays};
-use deltaic_batch::{Error, Result, ZBatch};
-use deltaic_state::{Arrangement, Matches, RowRef};
+use deltaic_batch::{Error, Result};
+use deltaic_state::{GroupRows, Multisets};
 
-use super::side::Side;
+use super::keyed::Keyed;
 use super::spec::Join;
 use crate::{Output, selection};
 
 /// Rows of one piece of output.
-const PIECE_ROWS: usize = 1 << 16;
-/// Rows of the first probe of a delta; later probes follow the number of matches seen.
-const FIRST_PROBE_ROWS: usize = 1 << 12;
-/// Rows of the greatest probe.
-const PROBE_ROWS_MAX: usize = 1 << 17;
-/// Matches that a probe aims at.
-const PROBE_MATCHES: usize = 1 << 18;
+pub(super) const PIECE_ROWS: usize = 1 << 16;
+/// Rows of the other side that are read at once, but for a larger group.
+pub(super) const FOUND_ROWS: u64 = 1 << 17;
 
-/// A delta of one side that looks for its matches in the other side's state.
+/// A delta of one side that looks for its matches in the other side's rows.
 pub(super) struct Probe<'a> {
     pub(super) join: &'a Join,
-    /// The side of the delta.
-    pub(super) side: &'a Side,
-    /// The delta; its key may not be NULL unless NULL matches NULL.
-    pub(super) delta: &'a ZBatch,
+    pub(super) keyed: &'a Keyed<'a>,
     /// The other side's rows.
-    pub(super) other: &'a Arrangement,
+    pub(super) other: &'a Multisets,
+    /// Sum of the weights of the other side's rows, by group.
+    pub(super) totals: &'a [i64],
 }
 
-/// Pairs that match: row `probe[i]` of the delta and the other side's row `rows[i]`.
+/// Pairs that match: a row of the delta and one of the other side.
 #[derive(Default)]
 pub(super) struct Pairs {
     /// Row numbers of the delta.
     pub(super) probe: Vec<u32>,
-    /// The other side's rows.
-    pub(super) rows: Vec<RowRef>,
+    /// The other side's rows, numbered in the order in which the probe reads them.
+    pub(super) rows: Vec<usize>,
     /// Weights of the other side's rows.
     pub(super) weights: Vec<i64>,
     /// Left columns, then right ones.
@@ -47,24 +40,35 @@ pub(super) struct Pairs {
 impl Probe<'_> {
     /// Hands all matching pairs to `visit`, block by block.
     pub(super) fn for_each_block(&self, mut visit: impl FnMut(&Pairs) -> Result<()>) -> Result<()> {
-        let rows = self.delta.num_rows();
-        let (mut start, mut length) =
-            (0, if self.side.key.is_empty() { 1 } else { FIRST_PROBE_ROWS });
-        while start < rows {
-            let taken = length.min(rows - start);
-            let slice = self.delta.rows().slice(start, taken);
-            let key = self.side.key_of(&slice);
-            let matches = self.other.probe(&key, self.join.null_equals_null)?;
-            let found = matches.probe.len();
-            for from in (0..found).step_by(PIECE_ROWS) {
-                let block = from..(from + PIECE_ROWS).min(found);
-                let pairs = self.pairs(start, &slice, &matches, block)?;
-                if !pairs.probe.is_empty() {
-                    visit(&pairs)?;
+        let mut base = 0;
+        let (mut probe, mut rows) = (Vec::new(), Vec::new());
+        for part in self.keyed.parts(self.totals, FOUND_ROWS) {
+            let found = self.other.rows(&self.keyed.groups[part.clone()])?;
+            let mut flush = |probe: &mut Vec<u32>, rows: &mut Vec<u32>| {
+                let pairs = self.pairs(probe, rows, &found, base)?;
+                probe.clear();
+                rows.clear();
+                if pairs.probe.is_empty() { Ok(()) } else { visit(&pairs) }
+            };
+            let mut start = 0;
+            for (at, &end) in part.zip(&found.ends) {
+                for &row in self.keyed.rows(at) {
+                    let mut from = start;
+                    while from < end {
+                        let room = u32::try_from(PIECE_ROWS - probe.len()).unwrap_or(0);
+                        let to = end.min(from.saturating_add(room));
+                        rows.extend(from..to);
+                        probe.resize(rows.len(), row);
+                        from = to;
+                        if probe.len() >= PIECE_ROWS {
+                            flush(&mut probe, &mut rows)?;
+                        }
+                    }
                 }
+                start = end;
             }
-            start += taken;
-            length = next_probe(taken, found);
+            flush(&mut probe, &mut rows)?;
+            base += found.weights.len();
         }
         Ok(())
     }
@@ -72,10 +76,10 @@ impl Probe<'_> {
     /// Per row of the delta, the sum of the weights of the rows that match it.
     pub(super) fn match_weights(&self) -> Result<Vec<i64>> {
         if self.join.residual.is_none() {
-            let key = self.side.key_of(self.delta.rows());
-            return self.other.key_weights(&key, self.join.null_equals_null);
+            let groups = self.keyed.group_of_row.iter();
+            return Ok(groups.map(|&group| self.totals[group as usize]).collect());
         }
-        let mut sums = vec![0_i64; self.delta.num_rows()];
+        let mut sums = vec![0_i64; self.keyed.delta.num_rows()];
         self.for_each_block(|pairs| {
             for (&probe, &weight) in pairs.probe.iter().zip(&pairs.weights) {
                 let sum = &mut sums[probe as usize];
@@ -86,32 +90,27 @@ impl Probe<'_> {
         Ok(sums)
     }
 
-    /// Gathers one block of the matches of `slice`, which starts at row `start` of the delta, and
-    /// keeps the pairs for which the residual is TRUE.
-    fn pairs(
-        &self,
-        start: usize,
-        slice: &RecordBatch,
-        matches: &Matches,
-        block: Range<usize>,
-    ) -> Result<Pairs> {
-        let in_slice = &matches.probe[block.clone()];
-        let rows = matches.rows[block.clone()].to_vec();
-        let weights = matches.weights[block].to_vec();
-        let own = take_rows(slice, in_slice)?;
-        let other = self.partners(&rows, &own)?;
-        let columns: Vec<ArrayRef> = if self.side.is_left {
+    /// Gathers one block, and keeps the pairs for which the residual is TRUE.
+    fn pairs(&self, probe: &[u32], rows: &[u32], found: &GroupRows, base: usize) -> Result<Pairs> {
+        let side = self.keyed.side;
+        let own = take_rows(self.keyed.delta.rows().columns(), probe)?;
+        // Keys are equal, so that those of the delta serve.
+        let key: Vec<ArrayRef> = side.key.iter().map(|&k| own[k].clone()).collect();
+        let other = self.join.other(side).whole(&key, &take_rows(&found.columns, rows)?)?;
+        let columns: Vec<ArrayRef> = if side.is_left {
             own.into_iter().chain(other).collect()
         } else {
             other.into_iter().chain(own).collect()
         };
-        let start = u32::try_from(start).map_err(|_| too_many_rows())?;
-        let probe = in_slice.iter().map(|&i| i + start).collect();
-        let pairs = Pairs { probe, rows, weights, columns };
+        let pairs = Pairs {
+            probe: probe.to_vec(),
+            rows: rows.iter().map(|&row| base + row as usize).collect(),
+            weights: rows.iter().map(|&row| found.weights[row as usize]).collect(),
+            columns,
+        };
         match &self.join.residual {
-            None => Ok(pairs),
-            Some(residual) => {
-                let options = RecordBatchOptions::new().with_row_count(Some(pairs.probe.len()));
+            Some(residual) if !probe.is_empty() => {
+                let options = RecordBatchOptions::new().with_row_count(Some(probe.len()));
                 let batch = RecordBatch::try_new_with_options(
                     self.join.pair.clone(),
                     pairs.columns.clone(),
@@ -119,26 +118,13 @@ impl Probe<'_> {
                 )?;
                 pairs.filter(&selection::evaluate(residual.as_ref(), &batch)?)
             }
+            _ => Ok(pairs),
         }
-    }
-
-    /// The other side's columns of matching rows. Keys are equal, so that those of the delta serve.
-    fn partners(&self, rows: &[RowRef], own: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
-        let other = self.join.other(self.side);
-        let mut values = self.other.gather(rows, &other.values())?.into_iter();
-        let column = |column: usize| match other.key.iter().position(|&key| key == column) {
-            Some(key) => own.get(self.side.key[key]).cloned(),
-            None => values.next(),
-        };
-        (0..other.schema.fields().len())
-            .map(column)
-            .collect::<Option<_>>()
-            .ok_or_else(|| Error::internal("JOIN_COLUMNS", "a gathered column is missing"))
     }
 
     /// Emits pairs with the product of both weights.
     pub(super) fn emit(&self, pairs: &Pairs, out: &mut dyn Output) -> Result<()> {
-        let delta = self.delta.weights();
+        let delta = self.keyed.delta.weights();
         let weights: Vec<i64> = (pairs.probe.iter().zip(&pairs.weights))
             .map(|(&probe, &weight)| delta[probe as usize].checked_mul(weight))
             .collect::<Option<_>>()
@@ -170,26 +156,15 @@ impl Pairs {
     }
 }
 
-/// Rows of the next probe: as many as will find about [`PROBE_MATCHES`] matches, and at most eight
-/// times as many as the last one.
-fn next_probe(rows: usize, matches: usize) -> usize {
-    let fitting = rows.saturating_mul(PROBE_MATCHES) / matches.max(1);
-    fitting.min(rows.saturating_mul(8)).clamp(1, PROBE_ROWS_MAX)
-}
-
 /// The given rows of each column; no copy when they are a contiguous range.
-fn take_rows(rows: &RecordBatch, indices: &[u32]) -> Result<Vec<ArrayRef>> {
+fn take_rows(columns: &[ArrayRef], indices: &[u32]) -> Result<Vec<ArrayRef>> {
     let first = indices.first().copied().unwrap_or(0);
     if (first..).zip(indices).all(|(expected, &i)| expected == i) {
-        return Ok(rows.slice(first as usize, indices.len()).columns().to_vec());
+        return Ok(columns.iter().map(|c| c.slice(first as usize, indices.len())).collect());
     }
-    Ok(take_arrays(rows.columns(), &UInt32Array::from(indices.to_vec()), None)?)
+    Ok(take_arrays(columns, &UInt32Array::from(indices.to_vec()), None)?)
 }
 
 pub(super) fn weight_overflow() -> Error {
     Error::data("WEIGHT_OVERFLOW", "the weight of a joined row exceeds 64 bits")
-}
-
-fn too_many_rows() -> Error {
-    Error::internal("BATCH_LENGTH", "a delta of more than 2^32 rows")
 }

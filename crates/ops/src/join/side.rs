@@ -1,12 +1,11 @@
 //! One side of a join: what is kept of it, and what becomes of its rows without a match.
 
-use std::sync::Arc;
-
-use arrow::array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use deltaic_batch::{Result, ZBatch};
-use deltaic_state::{ArrangementSpec, SlotSpec};
+use arrow::compute::SortOptions;
+use arrow::datatypes::{DataType, SchemaRef};
+use deltaic_batch::{Error, Result, ZBatch};
+use deltaic_state::{MultisetColumn, MultisetSpec, SlotSpec};
 
 use crate::{Exchange, InputSpec, selection};
 
@@ -32,23 +31,10 @@ pub(super) struct Side {
     pub(super) schema: SchemaRef,
     /// Key columns of the input.
     pub(super) key: Vec<usize>,
+    /// All other columns of the input.
+    pub(super) values: Vec<usize>,
     /// NULL keys match each other.
     pub(super) null_equals_null: bool,
-    /// What the slot holds of a row.
-    stored: Stored,
-    /// Columns of the slot.
-    stored_schema: SchemaRef,
-}
-
-/// What the slot holds of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stored {
-    /// The row.
-    Rows,
-    /// Its key columns.
-    Keys,
-    /// The row, and a column of zeros as its key, since the join has none.
-    RowsWithoutKey,
 }
 
 impl Side {
@@ -58,37 +44,23 @@ impl Side {
         schema: &SchemaRef,
         key: Vec<usize>,
         null_equals_null: bool,
-        keys_only: bool,
     ) -> Self {
-        let stored = match (key.is_empty(), keys_only) {
-            (true, _) => Stored::RowsWithoutKey,
-            (false, true) => Stored::Keys,
-            (false, false) => Stored::Rows,
-        };
-        let fields = schema.fields();
-        let stored_schema = match stored {
-            Stored::Rows => schema.clone(),
-            Stored::Keys => Arc::new(Schema::new(
-                key.iter().filter_map(|&k| fields.get(k).cloned()).collect::<Vec<_>>(),
-            )),
-            Stored::RowsWithoutKey => {
-                let zero = Arc::new(Field::new("__key", DataType::Int64, false));
-                Arc::new(Schema::new(fields.iter().cloned().chain([zero]).collect::<Vec<_>>()))
-            }
-        };
-        let schema = schema.clone();
-        Self { is_left, lone, schema, key, null_equals_null, stored, stored_schema }
+        let values = (0..schema.fields().len()).filter(|column| !key.contains(column)).collect();
+        Self { is_left, lone, schema: schema.clone(), key, values, null_equals_null }
     }
 
-    /// The side's state.
+    /// Types of the key columns.
+    pub(super) fn key_types(&self) -> Vec<DataType> {
+        self.key.iter().map(|&key| self.schema.field(key).data_type().clone()).collect()
+    }
+
+    /// The state of the side's rows: what is not in the key, by number of group.
     pub(super) fn slot(&self) -> SlotSpec {
-        let key = match self.stored {
-            Stored::Rows => self.key.clone(),
-            Stored::Keys => (0..self.key.len()).collect(),
-            Stored::RowsWithoutKey => vec![self.schema.fields().len()],
+        let column = |&column: &usize| MultisetColumn {
+            data_type: self.schema.field(column).data_type().clone(),
+            options: SortOptions::default(),
         };
-        let schema = self.stored_schema.clone();
-        SlotSpec::Rows(ArrangementSpec { schema, key, order: Vec::new() })
+        SlotSpec::Multisets(MultisetSpec { columns: self.values.iter().map(column).collect() })
     }
 
     /// The side's input.
@@ -98,41 +70,27 @@ impl Side {
         InputSpec { schema: self.schema.clone(), exchange }
     }
 
-    /// Numbers of the columns that are not in the key.
-    pub(super) fn values(&self) -> Vec<usize> {
-        (0..self.schema.fields().len()).filter(|column| !self.key.contains(column)).collect()
-    }
-
-    /// Numbers of all columns of the input, as the slot numbers them too (if it holds rows).
-    pub(super) fn columns(&self) -> Vec<usize> {
-        (0..self.schema.fields().len()).collect()
-    }
-
-    /// The key columns of `rows`, as a probe wants them.
+    /// The key columns of `rows`.
     pub(super) fn key_of(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
-        if self.stored == Stored::RowsWithoutKey {
-            return vec![Arc::new(Int64Array::from(vec![0; rows.num_rows()]))];
-        }
         self.key.iter().map(|&k| rows.column(k).clone()).collect()
     }
 
-    /// `delta` as the slot holds it.
-    pub(super) fn store(&self, delta: &ZBatch) -> Result<ZBatch> {
-        match self.stored {
-            Stored::Rows => Ok(delta.clone()),
-            Stored::Keys => delta.project(&self.key)?.consolidate(),
-            Stored::RowsWithoutKey => {
-                let mut columns = delta.rows().columns().to_vec();
-                columns.extend(self.key_of(delta.rows()));
-                let options = RecordBatchOptions::new().with_row_count(Some(delta.num_rows()));
-                let rows = RecordBatch::try_new_with_options(
-                    self.stored_schema.clone(),
-                    columns,
-                    &options,
-                )?;
-                ZBatch::try_new(rows, delta.weights().clone())
-            }
-        }
+    /// The other columns of `rows`.
+    pub(super) fn values_of(&self, rows: &RecordBatch) -> Vec<ArrayRef> {
+        self.values.iter().map(|&v| rows.column(v).clone()).collect()
+    }
+
+    /// Whole rows from their key and their other columns.
+    pub(super) fn whole(&self, key: &[ArrayRef], values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        let mut values = values.iter();
+        let column = |column: usize| match self.key.iter().position(|&key| key == column) {
+            Some(position) => key.get(position).cloned(),
+            None => values.next().cloned(),
+        };
+        (0..self.schema.fields().len())
+            .map(column)
+            .collect::<Option<_>>()
+            .ok_or_else(|| Error::internal("JOIN_COLUMNS", "a gathered column is missing"))
     }
 
     /// The rows that can match, and those that cannot, since their key is NULL.

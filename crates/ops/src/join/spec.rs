@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use deltaic_batch::{Error, Result};
+use deltaic_state::{AccumulatorType, GroupSpec, SlotSpec};
 
 use super::side::{Lone, Side};
 use crate::{Algebra, Evaluator, OperatorSpec};
@@ -121,7 +122,6 @@ pub struct Join {
     pub(super) kind: JoinKind,
     pub(super) left: Side,
     pub(super) right: Side,
-    pub(super) null_equals_null: bool,
     pub(super) residual: Option<Arc<dyn Evaluator>>,
     /// Left columns, then right ones; what the residual sees.
     pub(super) pair: SchemaRef,
@@ -135,10 +135,17 @@ impl Join {
         check_output(&spec, &pair)?;
         let (left_key, right_key): (Vec<_>, Vec<_>) = spec.on.iter().copied().unzip();
         let (left_lone, right_lone) = spec.kind.lone();
-        let counts_only = !spec.kind.emits_pairs() && spec.residual.is_none();
         let nulls = spec.null_equals_null;
-        let left = Side::new(true, left_lone, &spec.left, left_key, nulls, false);
-        let right = Side::new(false, right_lone, &spec.right, right_key, nulls, counts_only);
+        let left = Side::new(true, left_lone, &spec.left, left_key, nulls);
+        let right = Side::new(false, right_lone, &spec.right, right_key, nulls);
+        let groups = GroupSpec {
+            key: left.key_types(),
+            accumulators: vec![AccumulatorType::I64, AccumulatorType::I64],
+        };
+        let mut slots = vec![SlotSpec::Groups(groups), left.slot()];
+        if spec.kind.emits_pairs() || spec.residual.is_some() {
+            slots.push(right.slot());
+        }
         let algebra =
             if spec.kind == JoinKind::Inner { Algebra::Bilinear } else { Algebra::NonLinear };
         let operator = OperatorSpec {
@@ -146,19 +153,11 @@ impl Join {
             detail: spec.detail,
             inputs: vec![left.input(), right.input()],
             output: spec.output,
-            slots: vec![left.slot(), right.slot()],
+            slots,
             algebra,
             output_is_set: false,
         };
-        Ok(Self {
-            spec: operator,
-            kind: spec.kind,
-            left,
-            right,
-            null_equals_null: nulls,
-            residual: spec.residual,
-            pair,
-        })
+        Ok(Self { spec: operator, kind: spec.kind, left, right, residual: spec.residual, pair })
     }
 }
 

@@ -233,7 +233,7 @@ impl<R: Rows> Blocks<R> {
     /// The first rows of each group, as many as fill `places` (a row of weight 2 fills two; a row of
     /// negative weight is passed over). The groups are in ascending order.
     pub(super) fn first(&self, groups: &[u32], places: i64) -> Found<R> {
-        let mut found = Found::default();
+        let mut found: Found<R> = Found::default();
         let mut from = 0;
         for &group in groups {
             from = self.first_block(from, group);
@@ -250,9 +250,29 @@ impl<R: Rows> Blocks<R> {
         found
     }
 
+    /// All rows of each group. The groups are in ascending order.
+    pub(super) fn all(&self, groups: &[u32]) -> Found<R> {
+        let mut found: Found<R> = Found::default();
+        let mut from = 0;
+        for &group in groups {
+            from = self.first_block(from, group);
+            for index in from..self.blocks.len() {
+                if index > from && self.first_groups[index] > group {
+                    break;
+                }
+                let block = &self.blocks[index];
+                let rows = block.group(group);
+                found.weights.extend(rows.clone().map(|at| block.weight(at)));
+                found.rows.unpack(&block.rows, rows);
+            }
+            found.end_group();
+        }
+        found
+    }
+
     /// The last row of each group that is not of negative weight. The groups are in ascending order.
     pub(super) fn last(&self, groups: &[u32]) -> Found<R> {
-        let mut found = Found::default();
+        let mut found: Found<R> = Found::default();
         let mut from = 0;
         for &group in groups {
             from = self.first_block(from, group);

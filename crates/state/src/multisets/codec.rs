@@ -347,6 +347,7 @@ impl ByteCodec {
 #[cfg(test)]
 mod tests {
     use super::super::MultisetColumn;
+    use super::super::rows::Rows;
     use super::*;
     use arrow::array::*;
     use arrow::compute::{SortColumn, cast, lexsort_to_indices, take};
@@ -399,7 +400,8 @@ mod tests {
                 let rows = codec.encode::<3>(std::slice::from_ref(&array), array.len()).unwrap();
                 assert_eq!(&codec.decode(&rows).unwrap()[0], &array);
                 let mut order: Vec<u32> = (0..u32::try_from(array.len()).unwrap()).collect();
-                super::super::rows::Rows::sort(&rows, &mut order);
+                let ends = [array.len()];
+                rows.sort_runs(&mut order, &ends, &mut WordRows::default());
                 let column = SortColumn { values: array.clone(), options: Some(options) };
                 let expected = lexsort_to_indices(&[column], None).unwrap();
                 let ours = take(&array, &UInt32Array::from(order), None).unwrap();

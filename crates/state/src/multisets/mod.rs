@@ -32,6 +32,7 @@ use blocks::{Blocks, Found};
 use codec::{ByteCodec, WordCodec};
 pub use places::{Moves, Places};
 use rows::{ByteRows, Rows, WordRows};
+pub use sorted::order_by_group;
 use sorted::sort;
 
 /// A column of the values, and its order.
@@ -66,7 +67,7 @@ pub struct GroupRows {
     pub ends: Vec<u32>,
     /// The rows, column by column.
     pub columns: Vec<ArrayRef>,
-    /// Their weights, above zero.
+    /// Their weights.
     pub weights: Vec<i64>,
 }
 
@@ -192,6 +193,7 @@ impl Store {
 enum Search<'a> {
     First(&'a [u32], i64),
     Last(&'a [u32]),
+    All(&'a [u32]),
 }
 
 impl Search<'_> {
@@ -199,6 +201,7 @@ impl Search<'_> {
         match self {
             Self::First(groups, places) => blocks.first(groups, places),
             Self::Last(groups) => blocks.last(groups),
+            Self::All(groups) => blocks.all(groups),
         }
     }
 }
@@ -312,6 +315,11 @@ impl Multisets {
     /// The last row of each group, as [`Self::first`] gives the first one.
     pub fn last(&self, groups: &[u32]) -> Result<GroupRows> {
         self.store.find(Search::Last(groups))
+    }
+
+    /// All rows of each group, those of negative weight too. The groups are in ascending order.
+    pub fn rows(&self, groups: &[u32]) -> Result<GroupRows> {
+        self.store.find(Search::All(groups))
     }
 
     /// True when a group has no rows.

@@ -37,8 +37,9 @@ pub(super) trait Rows: Default + Debug + Clone + Send + Sync {
     /// Appends packed rows.
     fn unpack(&mut self, packed: &Self::Packed, range: Range<usize>);
 
-    /// Sorts positions of rows by their rows, equal rows by position.
-    fn sort(&self, positions: &mut [u32]);
+    /// Sorts positions of rows within each run, whose ends are given, by their rows, equal rows by
+    /// position; and fills `gathered` with the rows in that order.
+    fn sort_runs(&self, positions: &mut [u32], ends: &[usize], gathered: &mut Self);
 
     /// Bytes of packed rows on the heap.
     fn packed_bytes(packed: &Self::Packed) -> usize;
@@ -111,8 +112,18 @@ impl<const W: usize> Rows for WordRows<W> {
         }
     }
 
-    fn sort(&self, positions: &mut [u32]) {
-        positions.sort_unstable_by_key(|&at| (self.0[at as usize], at));
+    fn sort_runs(&self, positions: &mut [u32], ends: &[usize], gathered: &mut Self) {
+        // One pass loads the rows from all over, so that their cache misses overlap.
+        let mut entries: Vec<([u64; W], u32)> =
+            positions.iter().map(|&at| (self.0[at as usize], at)).collect();
+        let mut start = 0;
+        for &end in ends {
+            entries[start..end].sort_unstable();
+            start = end;
+        }
+        positions.iter_mut().zip(&entries).for_each(|(at, (_, position))| *at = *position);
+        gathered.0.clear();
+        gathered.0.extend(entries.iter().map(|(row, _)| row));
     }
 
     fn packed_bytes(packed: &Self::Packed) -> usize {
@@ -224,10 +235,16 @@ impl Rows for ByteRows {
         self.ends.extend(range.map(|at| place(at) - from + base));
     }
 
-    fn sort(&self, positions: &mut [u32]) {
-        positions.sort_unstable_by(|&i, &j| {
-            self.row(i as usize).cmp(self.row(j as usize)).then(i.cmp(&j))
-        });
+    fn sort_runs(&self, positions: &mut [u32], ends: &[usize], gathered: &mut Self) {
+        let mut start = 0;
+        for &end in ends {
+            positions[start..end].sort_unstable_by(|&i, &j| {
+                self.row(i as usize).cmp(self.row(j as usize)).then(i.cmp(&j))
+            });
+            start = end;
+        }
+        gathered.clear();
+        positions.iter().for_each(|&at| gathered.push(self, at as usize));
     }
 
     fn packed_bytes((bytes, ends): &Self::Packed) -> usize {

@@ -12,6 +12,8 @@ const RADIX_ROWS_MIN: usize = 256;
 /// Bits of the group that one pass of the radix sort looks at.
 const RADIX_BITS: u32 = 11;
 const RADIX: usize = 1 << RADIX_BITS;
+/// Rows that are sorted at a time, but for a larger group.
+const WINDOW_ROWS: usize = 1 << 14;
 
 /// A list of rows; the columns are of equal length.
 #[derive(Debug, Default, Clone)]
@@ -54,48 +56,61 @@ pub(super) fn sort<R: Rows>(
     rows: &R,
     weights: &[i64],
 ) -> Result<(Sorted<R>, Vec<u32>)> {
-    let mut order = order_by_group(groups, weights);
-    let mut start = 0;
-    while start < order.len() {
-        let group = groups[order[start] as usize];
-        let same = order[start..].iter().take_while(|&&at| groups[at as usize] == group).count();
-        if same > 1 {
-            rows.sort(&mut order[start..start + same]);
-        }
-        start += same;
-    }
+    let mut order = order(groups, |at| weights[at as usize] != 0);
     let mut sorted: Sorted<R> = Sorted::default();
     sorted.groups.reserve(order.len());
     sorted.weights.reserve(order.len());
     let mut sources = Vec::with_capacity(order.len());
-    let mut from = 0;
-    while from < order.len() {
-        let first = order[from] as usize;
-        let mut weight = weights[first];
-        let mut to = from + 1;
-        while to < order.len() {
-            let next = order[to] as usize;
-            if groups[next] != groups[first] || rows.compare(first, rows, next).is_ne() {
-                break;
+    let (mut ends, mut gathered) = (Vec::new(), R::default());
+    let mut start = 0;
+    while start < order.len() {
+        ends.clear();
+        let mut end = start;
+        while end < order.len() && end - start < WINDOW_ROWS {
+            let group = groups[order[end] as usize];
+            end += order[end..].iter().take_while(|&&at| groups[at as usize] == group).count();
+            ends.push(end - start);
+        }
+        let window = &mut order[start..end];
+        rows.sort_runs(window, &ends, &mut gathered);
+        let mut from = 0;
+        for &end in &ends {
+            let group = groups[window[from] as usize];
+            while from < end {
+                let mut weight = weights[window[from] as usize];
+                let mut to = from + 1;
+                while to < end && gathered.compare(from, &gathered, to).is_eq() {
+                    let more = weights[window[to] as usize];
+                    weight = weight.checked_add(more).ok_or_else(weight_overflow)?;
+                    to += 1;
+                }
+                if weight != 0 {
+                    sorted.groups.push(group);
+                    sorted.weights.push(weight);
+                    sorted.rows.push(&gathered, from);
+                    sources.push(window[from]);
+                }
+                from = to;
             }
-            weight = weight.checked_add(weights[next]).ok_or_else(weight_overflow)?;
-            to += 1;
         }
-        if weight != 0 {
-            sorted.groups.push(groups[first]);
-            sorted.weights.push(weight);
-            sorted.rows.push(rows, first);
-            sources.push(order[from]);
-        }
-        from = to;
+        start = end;
     }
     Ok((sorted, sources))
 }
 
-/// Positions of the rows with a weight, by group; within a group in their order.
-fn order_by_group(groups: &[u32], weights: &[i64]) -> Vec<u32> {
+/// Positions of rows by group; within a group in their order.
+///
+/// ```
+/// assert_eq!(deltaic_state::order_by_group(&[7, 2, 7, 0]), [3, 1, 0, 2]);
+/// ```
+pub fn order_by_group(groups: &[u32]) -> Vec<u32> {
+    order(groups, |_| true)
+}
+
+/// Positions of the rows that count, by group; within a group in their order.
+fn order(groups: &[u32], counts: impl Fn(u32) -> bool) -> Vec<u32> {
     let entry = |(at, group): (u32, &u32)| u64::from(*group) << 32 | u64::from(at);
-    let counted = (0..).zip(groups).zip(weights).filter(|(_, w)| **w != 0).map(|(row, _)| row);
+    let counted = (0..).zip(groups).filter(|(at, _)| counts(*at));
     let mut entries: Vec<u64> = counted.map(entry).collect();
     if entries.len() < RADIX_ROWS_MIN {
         entries.sort_unstable();
