@@ -39,6 +39,7 @@ law_tests! {
     join => "join",
     aggregate => "aggregate",
     distinct => "distinct",
+    top_k => "top-k",
     operators => "operators",
     scd => "scd",
     scd_hot_key => "scd, one key with many versions",
