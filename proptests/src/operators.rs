@@ -39,6 +39,7 @@ pub(crate) fn laws() -> Vec<LawTest> {
         LawTest { name: "join", run: |settings| operator(settings, Root::Join, 1) },
         LawTest { name: "aggregate", run: |settings| operator(settings, Root::Group, 1) },
         LawTest { name: "distinct", run: |settings| operator(settings, Root::Distinct, 1) },
+        LawTest { name: "top-k", run: |settings| operator(settings, Root::TopK, 1) },
         LawTest { name: "operators", run: |settings| operator(settings, Root::Any, 3) },
     ]
 }

@@ -19,7 +19,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
-use arrow::compute::SortOptions;
+use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use deltaic_batch::{Error, Result, ZBatch, hash_columns};
 use deltaic_state::{
@@ -46,7 +46,7 @@ pub struct TopKSpec {
     pub offset: u64,
     /// The number of places after them.
     pub limit: u64,
-    /// A 64-bit unsigned column for the place of a row in its group, from 1.
+    /// A 64-bit integer column for the place of a row in its group, from 1.
     pub number: Option<Field>,
 }
 
@@ -105,8 +105,10 @@ impl TopK {
         let slots = vec![SlotSpec::Groups(groups), SlotSpec::Multisets(multiset)];
         // Refuses what cannot be a key or in order.
         slots.iter().try_for_each(|slot| Slot::try_new(slot).map(drop))?;
-        if spec.number.as_ref().is_some_and(|number| number.data_type() != &DataType::UInt64) {
-            return Err(misused("the number of a row is not a 64-bit unsigned column"));
+        let is_integer =
+            |number: &Field| matches!(number.data_type(), DataType::Int64 | DataType::UInt64);
+        if !spec.number.as_ref().is_none_or(is_integer) {
+            return Err(misused("the number of a row is not a 64-bit integer"));
         }
         let exchange = match spec.partition.as_slice() {
             [] => Exchange::Single,
@@ -145,7 +147,9 @@ impl TopK {
                 && let Some(number) = columns.last_mut()
             {
                 let numbers = moves.numbers[start..start + length].to_vec();
-                *number = Some(Arc::new(UInt64Array::from(numbers)));
+                let numbers: ArrayRef = Arc::new(UInt64Array::from(numbers));
+                let wanted = self.spec.output.fields().last().map(|field| field.data_type());
+                *number = Some(cast(&numbers, wanted.unwrap_or(&DataType::UInt64))?);
             }
             let columns = columns.into_iter().collect::<Option<Vec<ArrayRef>>>();
             let columns = columns.ok_or_else(|| misused("a column is missing"))?;

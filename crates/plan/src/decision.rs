@@ -89,6 +89,7 @@ const UNION: Prior = Prior { delta_ns: 3.0, full_ns: 3.0, fanout: 1.0 };
 const JOIN: Prior = Prior { delta_ns: 400.0, full_ns: 180.0, fanout: 1.0 };
 const AGGREGATE: Prior = Prior { delta_ns: 250.0, full_ns: 90.0, fanout: 0.1 };
 const DISTINCT: Prior = Prior { delta_ns: 250.0, full_ns: 90.0, fanout: 0.3 };
+const TOP_K: Prior = Prior { delta_ns: 400.0, full_ns: 250.0, fanout: 0.3 };
 const RECOMPUTE: Prior = Prior { delta_ns: 350.0, full_ns: 250.0, fanout: 1.0 };
 /// Per row written to the view's table, either way.
 const WRITE_NS: f64 = 400.0;
@@ -208,6 +209,13 @@ fn costs(tree: &Tree, stats: &ViewStats) -> Costs {
             }
             Kind::Aggregate { .. } => (AGGREGATE, grouped(sum, AGGREGATE.fanout)),
             Kind::Distinct => (DISTINCT, grouped(sum, DISTINCT.fanout)),
+            Kind::TopK { partition, limit, .. } if partition.is_empty() => {
+                let places = float(*limit);
+                let flow =
+                    Flow { delta: sum.delta.min(2.0 * places), total: sum.total.min(places) };
+                (TOP_K, flow)
+            }
+            Kind::TopK { .. } => (TOP_K, grouped(sum, TOP_K.fanout)),
             Kind::Hybrid { .. } => {
                 if sum.delta > 0.0 {
                     costs.incremental += PLAN_NS + sum.total * RECOMPUTE.delta_ns;

@@ -65,6 +65,7 @@ fn about(node: &Node) -> String {
         Kind::Aggregate { keys, .. } if keys.is_empty() => "  [state: one group]".into(),
         Kind::Aggregate { .. } => "  [state: groups]".into(),
         Kind::Distinct => "  [state: a counter per row]".into(),
+        Kind::TopK { .. } => "  [state: all rows in order]".into(),
         Kind::Hybrid { reason, .. } => {
             format!("  [state: inputs and last result; HYBRID: {reason}]")
         }

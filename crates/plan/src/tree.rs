@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Field, SchemaRef};
 use deltaic_ops::{AggregateCall, Evaluator, JoinKind};
+use deltaic_state::SortKey;
 
 use crate::hybrid::Region;
 
@@ -36,6 +37,14 @@ pub(crate) enum Kind {
     Aggregate { keys: Vec<usize>, calls: Vec<AggregateCall> },
     /// Each row once.
     Distinct,
+    /// The rows in some places of each group.
+    TopK {
+        partition: Vec<usize>,
+        order: Vec<SortKey>,
+        offset: u64,
+        limit: u64,
+        number: Option<Field>,
+    },
     /// Recomputes a part of the query and emits the difference.
     Hybrid { region: Arc<Region>, operator: String, reason: String },
 }
@@ -110,6 +119,7 @@ impl Kind {
             },
             Self::Aggregate { .. } => "Aggregate",
             Self::Distinct => "Distinct",
+            Self::TopK { .. } => "TopK",
             Self::Hybrid { .. } => "Recompute",
         }
     }

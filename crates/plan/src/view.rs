@@ -13,7 +13,7 @@ use deltaic_batch::{Error, Result};
 use deltaic_exec::{Circuit, CircuitBuilder, CircuitOptions, NodeId};
 use deltaic_ops::{
     Aggregate, AggregateSpec, ColumnRef, Distinct, Evaluator, Filter, Join, JoinSpec, Operator,
-    Project, UnionAll,
+    Project, TopK, TopKSpec, UnionAll,
 };
 
 use crate::catalog::{Source, Sources};
@@ -201,6 +201,8 @@ fn technique_of(tree: &Tree, append_only: bool) -> Technique {
         Technique::Hybrid
     } else if any(|kind| matches!(kind, Kind::Aggregate { .. } | Kind::Distinct)) {
         Technique::GroupAggregate
+    } else if any(|kind| matches!(kind, Kind::TopK { .. })) {
+        Technique::WindowFunction
     } else if append_only && !any(|kind| matches!(kind, Kind::Join { .. })) {
         Technique::AppendOnly
     } else {
@@ -338,6 +340,16 @@ fn operator(tree: &Tree, node: &Node) -> Result<Arc<dyn Operator>> {
             calls: calls.clone(),
         })?),
         Kind::Distinct => Arc::new(Distinct::try_new(input(0)?)?),
+        Kind::TopK { partition, order, offset, limit, number } => {
+            Arc::new(TopK::try_new(TopKSpec {
+                input: input(0)?,
+                partition: partition.clone(),
+                order: order.clone(),
+                offset: *offset,
+                limit: *limit,
+                number: number.clone(),
+            })?)
+        }
         Kind::Constant { region } => Arc::new(Recompute::new(region.clone(), Vec::new(), detail)),
         Kind::Hybrid { region, .. } => {
             let schemas = node.inputs.iter().map(|&i| tree.schema(i).clone()).collect();

@@ -12,15 +12,17 @@ use deltaic_batch::{Error, Result};
 use deltaic_exec::{Circuit, CircuitBuilder, CircuitOptions, NodeId};
 use deltaic_ops::{
     Aggregate as AggregateOperator, AggregateCall, AggregateFunction, AggregateSpec, Distinct,
-    Evaluator, Filter, Join, JoinKind as OperatorJoinKind, JoinSpec, Project, UnionAll,
+    Evaluator, Filter, Join, JoinKind as OperatorJoinKind, JoinSpec, Project, TopK as TopKOperator,
+    TopKSpec, UnionAll,
 };
+use deltaic_state::SortKey;
 
-use crate::query::{Aggregate, Expr, JoinKind, Predicate, Query, SetOperation};
+use crate::query::{Aggregate, Expr, JoinKind, Predicate, Query, SetOperation, TopK};
 use crate::value::to_column;
 use crate::{Value, batch_rows, table_names, table_schema};
 
-/// A circuit with the tables as sources and one output `view`. Fails on `NOT IN`, numbered rows
-/// and limits, which only the planner knows.
+/// A circuit with the tables as sources and one output `view`. Fails on `NOT IN` and on
+/// queries with all rows numbered, which only the planner knows.
 pub fn build_circuit(query: &Query, options: CircuitOptions) -> Result<Circuit> {
     let mut build = Build { builder: CircuitBuilder::new(), sources: BTreeMap::new() };
     for name in table_names() {
@@ -71,8 +73,31 @@ impl Build {
                 let input = self.node(input)?;
                 self.distinct(input)
             }
-            Query::RowNumber(..) | Query::Limit(..) => Err(unsupported("an ordered query")),
+            Query::TopK(input, top) => {
+                let input = self.node(input)?;
+                self.top_k(input, top)
+            }
+            Query::RowNumber(..) => Err(unsupported("a query with all rows numbered")),
         }
+    }
+
+    fn top_k(&mut self, input: NodeId, top: &TopK) -> Result<NodeId> {
+        let schema = self.builder.schema(input)?;
+        let name = format!("c{}", schema.fields().len());
+        let order = top.order.iter().map(|&(column, descending, nulls_first)| SortKey {
+            column,
+            descending,
+            nulls_first,
+        });
+        let spec = TopKSpec {
+            input: schema,
+            partition: top.partition.clone(),
+            order: order.collect(),
+            offset: top.offset as u64,
+            limit: top.limit as u64,
+            number: top.numbered.then(|| Field::new(name, DataType::Int64, true)),
+        };
+        self.builder.add(Arc::new(TopKOperator::try_new(spec)?), &[input])
     }
 
     fn project(&mut self, input: NodeId, expressions: &[Expr], query: &Query) -> Result<NodeId> {

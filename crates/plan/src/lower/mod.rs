@@ -25,6 +25,7 @@ use crate::tree::{Kind, NodeIx, Tree};
 mod aggregate;
 mod join;
 mod region;
+mod top_k;
 
 /// Column numbers of more columns than this are not listed in explain.
 const COLUMNS_SHOWN: usize = 8;
@@ -44,10 +45,16 @@ impl Lowering {
     pub(crate) fn lower(&mut self, plan: &LogicalPlan) -> Result<NodeIx> {
         match plan {
             LogicalPlan::Projection(p) => {
+                if let Some(input) = self.ranked_without_number(p)? {
+                    return self.projection(input, p.input.schema(), &p.expr, p.schema.as_ref());
+                }
                 let input = self.lower(&p.input)?;
                 self.projection(input, p.input.schema(), &p.expr, p.schema.as_ref())
             }
             LogicalPlan::Filter(f) => {
+                if let Some(node) = self.ranked(f, true)? {
+                    return Ok(node);
+                }
                 let input = self.lower(&f.input)?;
                 self.filter(input, f.input.schema(), &f.predicate)
             }
@@ -68,6 +75,10 @@ impl Lowering {
             LogicalPlan::Aggregate(aggregate) => self.aggregate(plan, aggregate),
             LogicalPlan::TableScan(scan) => self.scan(plan, scan),
             LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => self.constant(plan),
+            LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => match self.limit(plan)? {
+                Some(node) => Ok(node),
+                None => self.hybrid(plan),
+            },
             other => self.hybrid(other),
         }
     }

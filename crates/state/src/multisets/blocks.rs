@@ -97,7 +97,7 @@ impl<R: Rows> Blocks<R> {
             self.rows = self.rows + new.len() - old.len();
             if (1..=BLOCK_ROWS_MAX).contains(&new.len()) {
                 let block = Block::new(&new, 0..new.len());
-                self.heap_bytes = self.heap_bytes + block.heap_bytes();
+                self.heap_bytes += block.heap_bytes();
                 self.heap_bytes -= self.blocks[index].heap_bytes();
                 self.blocks[index] = block;
             } else {

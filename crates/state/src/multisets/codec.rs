@@ -10,11 +10,11 @@ use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, BooleanBufferBuilder,
     PrimitiveArray,
 };
-use arrow::buffer::NullBuffer;
+use arrow::buffer::{NullBuffer, ScalarBuffer};
 use arrow::compute::SortOptions;
-use arrow::datatypes::{self as t, DataType, IntervalUnit, TimeUnit};
+use arrow::datatypes::{self as t, ArrowNativeType, DataType, IntervalUnit, TimeUnit};
 use arrow::row::{RowConverter, SortField};
-use deltaic_batch::{Error, Result};
+use deltaic_batch::{Error, Result, canonicalize};
 
 use super::MultisetSpec;
 use super::rows::{ByteRows, WordRows};
@@ -259,8 +259,8 @@ impl WordColumn {
             other => {
                 macro_rules! get {
                     ($type:ty, $to:expr, $from:expr) => {{
-                        let values = words(value).map($from).collect();
-                        let array = PrimitiveArray::<$type>::new(values, nulls);
+                        let values = words(value).map($from);
+                        let array = PrimitiveArray::<$type>::new(or_zero(values, &nulls), nulls);
                         Arc::new(array.with_data_type(other.clone()))
                     }};
                 }
@@ -271,6 +271,19 @@ impl WordColumn {
             }
         };
         Ok(array)
+    }
+}
+
+/// The values, zero beneath a NULL: whatever lies there must be canonical, too.
+fn or_zero<T: ArrowNativeType>(
+    values: impl Iterator<Item = T>,
+    nulls: &Option<NullBuffer>,
+) -> ScalarBuffer<T> {
+    match nulls {
+        None => values.collect(),
+        Some(nulls) => {
+            values.zip(nulls).map(|(v, valid)| if valid { v } else { T::default() }).collect()
+        }
     }
 }
 
@@ -319,7 +332,8 @@ impl ByteCodec {
         let rows = (0..count).map(|at| parser.parse(rows.row(at)));
         let arrays = self.converter.convert_rows(rows)?;
         let relabel = |(array, data_type): (ArrayRef, &DataType)| {
-            // Dictionaries come back as their values.
+            // What comes back beneath a NULL is no canonical float; dictionaries are their values.
+            let array = canonicalize(&array);
             if array.data_type() == data_type {
                 Ok(array)
             } else {

@@ -2,7 +2,7 @@
 
 use crate::data::{constant_of, table_columns, table_names};
 use crate::query::{
-    Aggregate, Column, Compare, Expr, JoinKind, Kind, Predicate, Query, SetOperation,
+    Aggregate, Column, Compare, Expr, JoinKind, Kind, Predicate, Query, SetOperation, TopK,
 };
 use crate::{Tape, Value};
 
@@ -26,6 +26,8 @@ pub enum Root {
     Group,
     /// DISTINCT.
     Distinct,
+    /// The first rows.
+    TopK,
 }
 
 /// A query over the tables of [`crate::draw_epochs`], at most `depth` (1 or more) operators deep on
@@ -40,6 +42,7 @@ pub fn draw_query(tape: &mut Tape<'_>, root: Root, depth: usize, planned: bool) 
         Root::Join => join(tape, depth, planned),
         Root::Group => group(tape, depth, planned),
         Root::Distinct => distinct(tape, depth, planned),
+        Root::TopK => top_k(tape, depth, planned),
     }
     .0
 }
@@ -50,7 +53,7 @@ fn draw(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
     if depth == 0 {
         return table(tape);
     }
-    match tape.choose(if planned { 14 } else { 12 }) {
+    match tape.choose(if planned { 15 } else { 14 }) {
         0 => table(tape),
         1 | 2 => filter(tape, depth, planned),
         3 | 4 => project(tape, depth, planned),
@@ -58,17 +61,36 @@ fn draw(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
         6..=8 => join(tape, depth, planned),
         9 | 10 => group(tape, depth, planned),
         11 => distinct(tape, depth, planned),
-        12 => {
+        12 | 13 => top_k(tape, depth, planned),
+        _ => {
             let (input, mut columns) = draw(tape, depth - 1, planned);
             let key = tape.choose(columns.len());
             columns.push(Column { kind: Kind::Int, summable: true });
             (Query::RowNumber(Box::new(input), key), columns)
         }
-        _ => {
-            let (input, columns) = draw(tape, depth - 1, planned);
-            (Query::Limit(Box::new(input), 1 + tape.choose(5)), columns)
+    }
+}
+
+fn top_k(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
+    let (input, mut columns) = draw(tape, depth - 1, planned);
+    let mut order = Vec::new();
+    for _ in 0..tape.choose(3) {
+        let column = tape.choose(columns.len());
+        if order.iter().all(|&(other, _, _)| other != column) {
+            order.push((column, tape.choose(2) == 1, tape.choose(2) == 1));
         }
     }
+    let mut partition: Vec<usize> =
+        (0..tape.choose(3)).map(|_| tape.choose(columns.len())).collect();
+    partition.sort_unstable();
+    partition.dedup();
+    let offset = tape.pick(&[0, 0, 0, 1, 2]);
+    let limit = tape.choose(5);
+    let numbered = tape.choose(2) == 1;
+    if numbered {
+        columns.push(Column { kind: Kind::Int, summable: true });
+    }
+    (Query::TopK(Box::new(input), TopK { partition, order, offset, limit, numbered }), columns)
 }
 
 fn table(tape: &mut Tape<'_>) -> Drawn {

@@ -1,8 +1,9 @@
 //! A query evaluated by its definition, over sorted maps.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::query::{Aggregate, Compare, Expr, JoinKind, Predicate, Query, SetOperation};
+use crate::query::{Aggregate, Compare, Expr, JoinKind, Predicate, Query, SetOperation, TopK};
 use crate::{Bag, Row, Value, add_bag, add_row};
 
 impl Query {
@@ -35,14 +36,7 @@ impl Query {
                 out.values_mut().for_each(|n| *n = 1);
             }
             Self::RowNumber(input, key) => out = row_number(&input.eval(tables), *key),
-            Self::Limit(input, rows) => {
-                let mut left = i64::try_from(*rows).unwrap_or(i64::MAX);
-                for (row, n) in input.eval(tables) {
-                    let n = n.min(left);
-                    left -= n;
-                    add_row(&mut out, row, n);
-                }
-            }
+            Self::TopK(input, top) => out = top_k(&input.eval(tables), top),
         }
         out
     }
@@ -130,6 +124,39 @@ fn row_number(input: &Bag, key: usize) -> Bag {
             *counter += 1;
             let mut row = row.clone();
             row.push(Value::Int(*counter));
+            add_row(&mut out, row, 1);
+        }
+    }
+    out
+}
+
+fn top_k(input: &Bag, top: &TopK) -> Bag {
+    let mut groups: BTreeMap<Vec<&Value>, Vec<&Row>> = BTreeMap::new();
+    for (row, n) in input {
+        let key = top.partition.iter().map(|&column| &row[column]).collect();
+        groups.entry(key).or_default().extend((0..*n).map(|_| row));
+    }
+    let compare = |a: &&Row, b: &&Row| {
+        let by_order = top.order.iter().map(|&(column, descending, nulls_first)| {
+            let (a, b) = (&a[column], &b[column]);
+            match (a.is_null(), b.is_null()) {
+                (false, false) if descending => b.cmp(a),
+                (false, false) => a.cmp(b),
+                (a, b) if nulls_first => b.cmp(&a),
+                (a, b) => a.cmp(&b),
+            }
+        });
+        by_order.fold(Ordering::Equal, Ordering::then).then_with(|| a.cmp(b))
+    };
+    let mut out = Bag::new();
+    for mut rows in groups.into_values() {
+        rows.sort_by(compare);
+        let places = rows.into_iter().enumerate().skip(top.offset).take(top.limit);
+        for (place, row) in places {
+            let mut row = row.clone();
+            if top.numbered {
+                row.push(Value::Int(i128::try_from(place + 1).unwrap_or(i128::MAX)));
+            }
             add_row(&mut out, row, 1);
         }
     }

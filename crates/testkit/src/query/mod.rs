@@ -149,6 +149,21 @@ pub enum Query {
     Distinct(Box<Self>),
     /// `row_number()` by partition, in the order of all columns, as a last column.
     RowNumber(Box<Self>, usize),
-    /// The first rows in the order of all columns.
-    Limit(Box<Self>, usize),
+    /// The rows in some places of an order.
+    TopK(Box<Self>, TopK),
+}
+
+/// Which rows of a query to take.
+#[derive(Debug, Clone)]
+pub struct TopK {
+    /// Columns of the groups that have places of their own.
+    pub partition: Vec<usize>,
+    /// Column, greatest first, NULL first; ties in the order of all columns.
+    pub order: Vec<(usize, bool, bool)>,
+    /// Places that are passed over.
+    pub offset: usize,
+    /// Places taken.
+    pub limit: usize,
+    /// The place is a last column.
+    pub numbered: bool,
 }

@@ -1,7 +1,7 @@
 //! A query as SQL text.
 
 use crate::Value;
-use crate::query::{Aggregate, Compare, Expr, JoinKind, Predicate, Query, SetOperation};
+use crate::query::{Aggregate, Compare, Expr, JoinKind, Predicate, Query, SetOperation, TopK};
 
 impl Query {
     /// SQL text.
@@ -45,11 +45,7 @@ impl Query {
                     input.sql()
                 )
             }
-            Self::Limit(input, rows) => format!(
-                "SELECT * FROM ({}) AS q ORDER BY {} LIMIT {rows}",
-                input.sql(),
-                order_by(input.width())
-            ),
+            Self::TopK(input, top) => top_k_sql(input, top),
         }
     }
 
@@ -57,7 +53,8 @@ impl Query {
     pub fn width(&self) -> usize {
         match self {
             Self::Table(_, columns) => columns.len(),
-            Self::Filter(input, _) | Self::Distinct(input) | Self::Limit(input, _) => input.width(),
+            Self::Filter(input, _) | Self::Distinct(input) => input.width(),
+            Self::TopK(input, top) => input.width() + usize::from(top.numbered),
             Self::Project(_, expressions) => expressions.len(),
             Self::Set(_, left, _) => left.width(),
             Self::Join(kind, left, right, ..) => match kind {
@@ -120,6 +117,36 @@ fn group_sql(input: &Query, keys: &[usize], aggregates: &[Aggregate]) -> String 
         sql.push_str(&format!(" GROUP BY {}", keys.join(", ")));
     }
     sql
+}
+
+/// With LIMIT where it can say it, else by the row number.
+fn top_k_sql(input: &Query, top: &TopK) -> String {
+    let (width, sql) = (input.width(), input.sql());
+    let keys = top.order.iter().map(|&(column, descending, nulls_first)| {
+        let direction = if descending { "DESC" } else { "ASC" };
+        let nulls = if nulls_first { "FIRST" } else { "LAST" };
+        format!("c{column} {direction} NULLS {nulls}")
+    });
+    // Columns that nobody reads are pruned, so that SQL must name all of them to break ties alike.
+    let keys: Vec<String> = keys.chain([order_by(width)]).collect();
+    let order = format!(" ORDER BY {}", keys.join(", "));
+    let TopK { offset, limit, .. } = top;
+    if top.partition.is_empty() && !top.numbered {
+        return format!("SELECT * FROM ({sql}) AS q{order} LIMIT {limit} OFFSET {offset}");
+    }
+    let partition: Vec<String> = top.partition.iter().map(|column| format!("c{column}")).collect();
+    let partition = match partition.is_empty() {
+        true => String::new(),
+        false => format!("PARTITION BY {}", partition.join(", ")),
+    };
+    let shown: Vec<String> =
+        (0..width + usize::from(top.numbered)).map(|column| format!("c{column}")).collect();
+    format!(
+        "SELECT {} FROM (SELECT q.*, row_number() OVER ({partition}{order}) AS c{width} \
+         FROM ({sql}) AS q) AS r WHERE c{width} > {offset} AND c{width} <= {}",
+        shown.join(", "),
+        offset + limit
+    )
 }
 
 fn order_by(width: usize) -> String {
