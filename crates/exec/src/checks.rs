@@ -34,7 +34,8 @@ impl Checks {
         self.sets.iter_mut().for_each(|set| *set = None);
     }
 
-    /// Fits the schema, is canonical, has no zero weight, keeps a set a set.
+    /// Fits the schema, is canonical, has no zero weight, keeps a set a set and repeats none of its
+    /// rows.
     pub(crate) fn output(
         &mut self,
         node: usize,
@@ -48,6 +49,9 @@ impl Checks {
         let mut touched = Rows::new();
         for piece in pieces.iter().flatten() {
             add(&mut touched, piece)?;
+        }
+        if touched.len() < pieces.iter().flatten().map(ZBatch::num_rows).sum() {
+            return Err(broken(spec, "the output is said to be a set, but a step repeats a row"));
         }
         for (row, change) in touched {
             let weight = set.remove(&row).unwrap_or(0) + change;

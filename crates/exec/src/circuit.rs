@@ -166,7 +166,7 @@ impl Circuit {
     }
 
     fn run(&mut self, inputs: Vec<(usize, ZBatch)>) -> Result<BTreeMap<String, ZBatch>> {
-        for (index, delta) in sum_of_inputs(&self.nodes, inputs, self.options.shards)? {
+        for (index, delta) in sum_of_inputs(inputs, self.options.shards)? {
             let rows = delta.rows() as u64;
             self.rows[index].rows_in += rows;
             self.rows[index].rows_out += rows;

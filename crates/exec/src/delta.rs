@@ -35,33 +35,25 @@ struct Spread {
 
 impl Delta {
     /// A source's delta: the sum of `batches`. A large one is spread over the shards row by row.
-    pub(crate) fn of_source(
-        schema: &SchemaRef,
-        batches: Vec<ZBatch>,
-        shards: usize,
-    ) -> Result<Self> {
+    pub(crate) fn of_source(batches: Vec<ZBatch>, shards: usize) -> Self {
         let rows: usize = batches.iter().map(ZBatch::num_rows).sum();
-        // Equal rows with weights of one sign do no harm before the first operator that needs
-        // consolidated rows, and copying a large load is dear.
-        let defer = rows >= PARALLEL_ROWS && have_one_sign(&batches);
-        let batches =
-            if defer { batches } else { vec![ZBatch::concat(schema, &batches)?.consolidate()?] };
-        let rows = batches.iter().map(ZBatch::num_rows).sum();
-        Ok(Self {
-            shards: spread_evenly(batches, rows, shards),
-            rows,
-            is_consolidated: !defer,
-            is_sound: true,
-            by_key: Vec::new(),
-        })
+        // Equal rows do no harm before the first operator that needs consolidated rows; most need
+        // none, or fewer columns.
+        let is_sound = have_one_sign(&batches);
+        let shards = spread_evenly(batches, rows, shards);
+        Self { shards, rows, is_consolidated: false, is_sound, by_key: Vec::new() }
     }
 
     /// What an operator has pushed. `from_sound` says that it is a stateless linear operator over
-    /// sound input, which cannot make up rows.
-    pub(crate) fn of_operator(shards: Vec<Vec<ZBatch>>, from_sound: bool) -> Self {
+    /// sound input, which cannot make up rows; `is_consolidated`, that it has pushed no row twice.
+    pub(crate) fn of_operator(
+        shards: Vec<Vec<ZBatch>>,
+        from_sound: bool,
+        is_consolidated: bool,
+    ) -> Self {
         let rows = shards.iter().flatten().map(ZBatch::num_rows).sum();
-        let is_sound = from_sound || have_one_sign(shards.iter().flatten());
-        Self { shards, rows, is_consolidated: false, is_sound, by_key: Vec::new() }
+        let is_sound = from_sound || is_consolidated || have_one_sign(shards.iter().flatten());
+        Self { shards, rows, is_consolidated, is_sound, by_key: Vec::new() }
     }
 
     /// Physical rows.

@@ -14,7 +14,6 @@ use crate::delta::{Delta, PARALLEL_ROWS, relabelled};
 
 /// The sources' deltas in canonical form.
 pub(crate) fn sum_of_inputs(
-    nodes: &[Node],
     inputs: Vec<(usize, ZBatch)>,
     shards: usize,
 ) -> Result<Vec<(usize, Delta)>> {
@@ -24,7 +23,7 @@ pub(crate) fn sum_of_inputs(
     }
     let mut deltas = Vec::with_capacity(by_source.len());
     for (index, batches) in by_source {
-        let delta = Delta::of_source(&nodes[index].schema, batches, shards)?;
+        let delta = Delta::of_source(batches, shards);
         if delta.rows() > 0 {
             deltas.push((index, delta));
         }
@@ -71,7 +70,7 @@ impl Runner<'_> {
         if let Some(checks) = checks {
             checks.output(self.index, self.spec(), &pieces)?;
         }
-        let delta = Delta::of_operator(pieces, from_sound);
+        let delta = Delta::of_operator(pieces, from_sound, self.spec().output_is_set);
         let counts = RowCounts { rows_in: rows_in as u64, rows_out: delta.rows() as u64 };
         Ok(((delta.rows() > 0).then_some(delta), counts))
     }

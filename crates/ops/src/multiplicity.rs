@@ -2,7 +2,7 @@
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
-use deltaic_batch::{Error, Result, hash_columns};
+use deltaic_batch::{Error, Result};
 use deltaic_state::{
     AccumulatorColumn, AccumulatorType, Crossings, GroupSpec, GroupTable, SlotSpec,
 };
@@ -19,7 +19,7 @@ pub(crate) fn count(
     key: &[ArrayRef],
     weights: &[i64],
 ) -> Result<Crossings> {
-    let groups = counts.upsert(key, &hash_columns(key, weights.len())?)?;
+    let groups = counts.upsert(key, weights.len())?;
     let touched = counts.touched().to_vec();
     let [AccumulatorColumn::I64(values)] = counts.accumulators_mut() else {
         return Err(Error::internal("SLOT_KIND", "multiplicities need exactly one counter"));

@@ -67,7 +67,8 @@ pub struct OperatorSpec {
     pub slots: Vec<SlotSpec>,
     /// Algebraic class.
     pub algebra: Algebra,
-    /// The integrated output never holds a row more than once, whatever the input.
+    /// The integrated output never holds a row more than once, whatever the input, and a step emits
+    /// each row at most once.
     pub output_is_set: bool,
 }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use deltaic_batch::{Error, Result, ZBatch, hash_columns};
+use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_state::{
     AccumulatorColumn, AccumulatorType, GroupSpec, GroupTable, Moves, MultisetColumn, MultisetSpec,
     Places, Slot, SlotSpec, SortKey,
@@ -214,7 +214,7 @@ impl Operator for TopK {
             columns.iter().map(|&column| delta.rows().column(column).clone()).collect()
         };
         let key = pick(&self.partition);
-        let group_of_row = groups.upsert(&key, &hash_columns(&key, delta.num_rows())?)?;
+        let group_of_row = groups.upsert(&key, delta.num_rows())?;
         let mut touched = groups.touched().to_vec();
         touched.sort_unstable();
         let [AccumulatorColumn::I64(counts)] = groups.accumulators_mut() else {

@@ -47,7 +47,7 @@ fn one_node_feeds_several_and_a_source_is_an_output() {
     assert_eq!(out["all"].to_string(), "+3 1 | 2\n+2 1 | 3\n");
     let metrics = circuit.metrics();
     let counts: Vec<_> = metrics.iter().map(|m| (m.name, m.rows_in, m.rows_out)).collect();
-    assert_eq!(counts, [("Source", 2, 2), ("Filter", 2, 1), ("Filter", 2, 1), ("UnionAll", 4, 4)]);
+    assert_eq!(counts, [("Source", 3, 3), ("Filter", 3, 1), ("Filter", 3, 1), ("UnionAll", 5, 5)]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Field, Schema};
-use deltaic_batch::{Error, Result, ZBatch, hash_columns};
+use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_state::{
     AccumulatorColumn, Crossings, GroupSpec, GroupTable, MultisetColumn, MultisetSpec, Slot,
     SlotSpec,
@@ -249,10 +249,10 @@ impl Operator for Aggregate {
         let mut state = self.split_state(state)?;
         let key: Vec<ArrayRef> =
             self.keys.iter().map(|&k| delta.rows().column(k).clone()).collect();
-        let group_of_row = state.groups.upsert(&key, &hash_columns(&key, delta.num_rows())?)?;
+        let group_of_row = state.groups.upsert(&key, delta.num_rows())?;
         if begins {
             // The one group is there without rows, too.
-            state.groups.upsert(&[], &hash_columns(&[], 1)?)?;
+            state.groups.upsert(&[], 1)?;
         }
         // In ascending order, everything is read and written from one end to the other.
         let mut touched = state.groups.touched().to_vec();

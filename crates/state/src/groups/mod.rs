@@ -6,23 +6,24 @@
 //! [`GroupTable::touched`] lists each touched group once, so that the caller can read results
 //! before and after.
 //!
-//! State: one key and one accumulator per group and column, a 32-bit fingerprint and the number in a
-//! hash table, and the hash. Numbers of dropped groups are used again. A dropped group that is part
+//! State: one key and one accumulator per group and column, and the hash and the number in a hash
+//! table. Numbers of dropped groups are used again. A dropped group that is part
 //! of the last image written keeps its number until the next one, which says that it is gone.
 
 mod accumulators;
 mod exact_sum;
+mod index;
 mod keys;
 mod snapshot;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
-use deltaic_batch::{Error, Result};
-use hashbrown::HashTable;
+use deltaic_batch::{Error, Result, hash_columns, hash_is_exact, null_hash};
 
 use crate::frame::corrupt;
 pub use accumulators::{AccumulatorColumn, AccumulatorType};
 pub use exact_sum::ExactSum;
+use index::GroupIndex;
 use keys::KeyColumn;
 
 /// Declares a group table.
@@ -38,9 +39,13 @@ pub struct GroupSpec {
 #[derive(Debug)]
 pub struct GroupTable {
     spec: GroupSpec,
-    index: HashTable<IndexEntry>,
+    index: GroupIndex,
+    /// Equal hashes are equal keys, unless they are that of NULL.
+    hash_is_exact: bool,
+    /// How many different hashes there are, if not all of them.
+    #[cfg(test)]
+    different_hashes: u64,
     /// By number of group, as are all columns.
-    hashes: Vec<u64>,
     marks: Vec<u8>,
     keys: Vec<KeyColumn>,
     accumulators: Vec<AccumulatorColumn>,
@@ -55,13 +60,10 @@ pub struct GroupTable {
     heap_bytes: usize,
 }
 
-/// A group in the hash table.
-#[derive(Debug, Clone, Copy)]
-struct IndexEntry {
-    /// Bits of the hash that the table itself does not look at.
-    fingerprint: u32,
-    group: u32,
-}
+/// Rows that are looked up at a time: their hashes stay in the cache.
+const UPSERT_ROWS: usize = 4096;
+/// Stands for a group that is not there yet.
+const NEW: u32 = u32::MAX;
 
 /// Marks of a group's number.
 mod mark {
@@ -75,23 +77,15 @@ mod mark {
     pub(super) const STORED: u8 = 8;
 }
 
-/// The hash as the table uses it. The top bits of the original are alike in all of a shard.
-fn spread(hash: u64) -> u64 {
-    hash.rotate_left(32)
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the low half of the hash is meant")]
-fn fingerprint(hash: u64) -> u32 {
-    hash as u32
-}
-
 impl GroupTable {
     /// Empty. Fails if a key column's type cannot be grouped by.
     pub fn try_new(spec: &GroupSpec) -> Result<Self> {
         Ok(Self {
             spec: spec.clone(),
-            index: HashTable::new(),
-            hashes: Vec::new(),
+            index: GroupIndex::default(),
+            hash_is_exact: hash_is_exact(&spec.key),
+            #[cfg(test)]
+            different_hashes: 0,
             marks: Vec::new(),
             keys: spec.key.iter().map(KeyColumn::try_new).collect::<Result<_>>()?,
             accumulators: spec.accumulators.iter().map(|&a| AccumulatorColumn::new(a)).collect(),
@@ -115,7 +109,7 @@ impl GroupTable {
 
     /// True without groups.
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.len() == 0
     }
 
     /// Bytes held in memory.
@@ -123,8 +117,7 @@ impl GroupTable {
         let lists = [&self.free, &self.touched, &self.dirty, &self.buried];
         let keys: usize = self.keys.iter().map(KeyColumn::memory_bytes).sum();
         let accumulators: usize = self.accumulators.iter().map(|a| a.memory_bytes()).sum();
-        self.index.allocation_size()
-            + self.hashes.capacity() * size_of::<u64>()
+        self.index.memory_bytes()
             + self.marks.capacity()
             + lists.iter().map(|list| list.capacity() * size_of::<u32>()).sum::<usize>()
             + keys
@@ -137,48 +130,81 @@ impl GroupTable {
         self.accumulators.iter().map(|column| column.heap_bytes(groups)).sum()
     }
 
-    /// The group of each row, made if there is none yet, and touched. `hashes` are
-    /// [`deltaic_batch::hash_columns`] of the key columns, one per row.
-    pub fn upsert(&mut self, key: &[ArrayRef], hashes: &[u64]) -> Result<Vec<u32>> {
-        self.upsert_as(key, hashes, None)
+    /// The group of each row, made if there is none yet, and touched. `count` is the number of rows.
+    pub fn upsert(&mut self, key: &[ArrayRef], count: usize) -> Result<Vec<u32>> {
+        self.upsert_as(key, count, None)
     }
 
     /// As [`Self::upsert`]; a new group gets the number of its row, if they are given.
     fn upsert_as(
         &mut self,
         key: &[ArrayRef],
-        hashes: &[u64],
+        count: usize,
         numbers: Option<&[u32]>,
     ) -> Result<Vec<u32>> {
-        let wanted = |row: u32| numbers.map(|numbers| numbers[row as usize]);
-        if key.len() != self.keys.len() || key.iter().any(|column| column.len() != hashes.len()) {
+        if key.len() != self.keys.len() || key.iter().any(|column| column.len() != count) {
             return Err(Error::internal("GROUP_KEY", "a group's key has other columns or rows"));
         }
-        let mut groups = Vec::with_capacity(hashes.len());
-        let (mut new_rows, mut new_groups) = (Vec::new(), Vec::new());
+        let mut groups = Vec::with_capacity(count);
         let touched_before = self.touched.len();
-        for (row, &hash) in (0_u32..).zip(hashes) {
-            let print = fingerprint(hash);
-            let found = self.index.find(spread(hash), |entry| entry.fingerprint == print);
-            let group = match found {
-                Some(entry) => entry.group,
+        for start in (0..count).step_by(UPSERT_ROWS) {
+            let length = UPSERT_ROWS.min(count - start);
+            let part: Vec<ArrayRef> = key.iter().map(|k| k.slice(start, length)).collect();
+            let numbers = numbers.map(|numbers| &numbers[start..start + length]);
+            self.upsert_part(&part, length, numbers, &mut groups)?;
+        }
+        groups.iter().for_each(|&group| self.touch(group));
+        self.heap_bytes -= self.heap_bytes_of(&self.touched[touched_before..]);
+        Ok(groups)
+    }
+
+    /// Appends the groups of some rows.
+    fn upsert_part(
+        &mut self,
+        key: &[ArrayRef],
+        count: usize,
+        numbers: Option<&[u32]>,
+        groups: &mut Vec<u32>,
+    ) -> Result<()> {
+        let wanted = |row: usize| numbers.map(|numbers| numbers[row]);
+        let hashes = self.hashes(key, count)?;
+        let start = groups.len();
+        self.index.find_all(&hashes, NEW, groups);
+        let groups = &mut groups[start..];
+        let (mut new_rows, mut new_groups) = (Vec::new(), Vec::new());
+        for (row, (group, &hash)) in groups.iter_mut().zip(&hashes).enumerate() {
+            if *group != NEW {
+                continue;
+            }
+            // An earlier row of these may have made it.
+            *group = match self.index.find(hash) {
+                Some(group) => group,
                 None => {
                     let group = self.insert(hash, wanted(row))?;
-                    new_rows.push(row);
+                    new_rows.push(row_number(row));
                     new_groups.push(group);
                     group
                 }
             };
-            groups.push(group);
         }
         self.make_room();
         for (column, array) in self.keys.iter_mut().zip(key) {
             column.store(array, &new_rows, &new_groups)?;
         }
-        self.resolve_collisions(key, hashes, wanted, &mut groups)?;
-        groups.iter().for_each(|&group| self.touch(group));
-        self.heap_bytes -= self.heap_bytes_of(&self.touched[touched_before..]);
-        Ok(groups)
+        if self.hash_is_exact && !hashes.contains(&null_hash()) {
+            return Ok(());
+        }
+        self.resolve_collisions(key, &hashes, wanted, groups)
+    }
+
+    /// The hash of each key.
+    fn hashes(&self, key: &[ArrayRef], count: usize) -> Result<Vec<u64>> {
+        let hashes = hash_columns(key, count)?;
+        #[cfg(test)]
+        if self.different_hashes > 0 {
+            return Ok(hashes.into_iter().map(|hash| hash % self.different_hashes).collect());
+        }
+        Ok(hashes)
     }
 
     /// Rows whose hash is another group's, though their key is not, get groups of their own.
@@ -186,7 +212,7 @@ impl GroupTable {
         &mut self,
         key: &[ArrayRef],
         hashes: &[u64],
-        wanted: impl Fn(u32) -> Option<u32>,
+        wanted: impl Fn(usize) -> Option<u32>,
         groups: &mut [u32],
     ) -> Result<()> {
         let mut differing = Vec::new();
@@ -199,12 +225,12 @@ impl GroupTable {
         differing.sort_unstable();
         differing.dedup();
         for row in differing {
-            let (at, hash) = (row as usize, hashes[row as usize]);
+            let at = row as usize;
             let row_key: Vec<ArrayRef> = key.iter().map(|column| column.slice(at, 1)).collect();
-            groups[at] = match self.find_by_key(&row_key, hash)? {
+            groups[at] = match self.find_by_key(&row_key, hashes[at])? {
                 Some(group) => group,
                 None => {
-                    let group = self.insert(hash, wanted(row))?;
+                    let group = self.insert(hashes[at], wanted(at))?;
                     self.make_room();
                     for (column, array) in self.keys.iter_mut().zip(&row_key) {
                         column.store(array, &[0], &[group])?;
@@ -218,15 +244,13 @@ impl GroupTable {
 
     /// The group of one row, by comparing keys.
     fn find_by_key(&self, row_key: &[ArrayRef], hash: u64) -> Result<Option<u32>> {
-        let print = fingerprint(hash);
-        let candidates = self.index.iter_hash(spread(hash)).filter(|e| e.fingerprint == print);
-        for candidate in candidates {
+        for candidate in self.index.candidates(hash) {
             let mut differing = Vec::new();
             for (column, array) in self.keys.iter().zip(row_key) {
-                column.compare(array, &[candidate.group], &mut differing)?;
+                column.compare(array, &[candidate], &mut differing)?;
             }
             if differing.is_empty() {
-                return Ok(Some(candidate.group));
+                return Ok(Some(candidate));
             }
         }
         Ok(None)
@@ -235,33 +259,29 @@ impl GroupTable {
     /// A number for a new group, the one that is wanted or any. The columns may be too short for it
     /// until [`Self::make_room`].
     fn insert(&mut self, hash: u64, wanted: Option<u32>) -> Result<u32> {
-        let next = || {
-            u32::try_from(self.hashes.len())
-                .map_err(|_| Error::data("TOO_MANY_GROUPS", "more than 2^32 groups"))
-        };
-        let group = match wanted {
+        let group = match wanted.or_else(|| self.free.pop()) {
             Some(group) => group,
-            None => self.free.pop().map_or_else(next, Ok)?,
+            None => row_number(self.marks.len()),
         };
+        // The greatest number stands for none.
+        if group == NEW {
+            return Err(Error::data("TOO_MANY_GROUPS", "more than 2^32 groups"));
+        }
         let at = group as usize;
-        if at >= self.hashes.len() {
-            self.hashes.resize(at + 1, 0);
+        if at >= self.marks.len() {
             self.marks.resize(at + 1, 0);
         }
         if self.marks[at] & mark::LIVE != 0 {
             return Err(corrupt("two groups have one number"));
         }
-        self.hashes[at] = hash;
-        self.marks[group as usize] |= mark::LIVE;
-        let entry = IndexEntry { fingerprint: fingerprint(hash), group };
-        let hashes = &self.hashes;
-        self.index.insert_unique(spread(hash), entry, |e| spread(hashes[e.group as usize]));
+        self.marks[at] |= mark::LIVE;
+        self.index.insert(hash, group);
         Ok(group)
     }
 
     /// Makes the columns as long as there are numbers.
     fn make_room(&mut self) {
-        let len = self.hashes.len();
+        let len = self.marks.len();
         self.keys.iter_mut().for_each(|column| column.resize(len));
         self.accumulators.iter_mut().for_each(|column| column.resize(len));
     }
@@ -313,30 +333,29 @@ impl GroupTable {
     pub fn settle_if(&mut self, is_gone: impl Fn(u32) -> bool) -> Result<()> {
         let touched = std::mem::take(&mut self.touched);
         self.heap_bytes += self.heap_bytes_of(&touched);
-        for group in touched {
-            self.marks[group as usize] &= !mark::TOUCHED;
-            let is_zero = self.accumulators.iter().all(|column| column.is_zero(group as usize));
-            if is_zero && is_gone(group) {
-                self.remove(group)?;
-            }
-        }
-        Ok(())
+        touched.iter().for_each(|&group| self.marks[group as usize] &= !mark::TOUCHED);
+        let is_zero = |&group: &u32| {
+            self.accumulators.iter().all(|column| column.is_zero(group as usize)) && is_gone(group)
+        };
+        let gone: Vec<u32> = touched.into_iter().filter(is_zero).collect();
+        self.remove(&gone)
     }
 
-    fn remove(&mut self, group: u32) -> Result<()> {
-        let at = group as usize;
-        let found = self.index.find_entry(spread(self.hashes[at]), |entry| entry.group == group);
-        let Ok(entry) = found else {
-            return Err(Error::internal("GROUP_LOST", "a group is not where its hash says"));
-        };
-        entry.remove();
-        self.heap_bytes -= self.heap_bytes_of(&[group]);
-        self.accumulators.iter_mut().for_each(|column| column.reset(at));
-        self.marks[at] &= !mark::LIVE;
-        if self.marks[at] & mark::STORED == 0 {
-            self.release(group);
-        } else {
-            self.buried.push(group);
+    fn remove(&mut self, groups: &[u32]) -> Result<()> {
+        let hashes = self.hashes(&self.keys(groups)?, groups.len())?;
+        self.heap_bytes -= self.heap_bytes_of(groups);
+        for (&group, hash) in groups.iter().zip(hashes) {
+            let at = group as usize;
+            if !self.index.remove(hash, group) {
+                return Err(Error::internal("GROUP_LOST", "a group is not where its hash says"));
+            }
+            self.accumulators.iter_mut().for_each(|column| column.reset(at));
+            self.marks[at] &= !mark::LIVE;
+            if self.marks[at] & mark::STORED == 0 {
+                self.release(group);
+            } else {
+                self.buried.push(group);
+            }
         }
         Ok(())
     }
@@ -346,6 +365,11 @@ impl GroupTable {
         self.keys.iter_mut().for_each(|column| column.forget(group as usize));
         self.free.push(group);
     }
+}
+
+/// A row or a group that there are too many of has the greatest number.
+fn row_number(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

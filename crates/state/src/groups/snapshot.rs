@@ -10,7 +10,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Ar
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
-use deltaic_batch::{Result, hash_columns};
+use deltaic_batch::Result;
 
 use super::{GroupSpec, GroupTable, mark};
 use crate::frame::{corrupt, open, seal};
@@ -23,7 +23,7 @@ impl GroupTable {
     /// See [`crate::Slot::write_full`].
     pub fn write_full(&mut self) -> Result<Vec<u8>> {
         let is_live = |&group: &u32| self.marks[group as usize] & mark::LIVE != 0;
-        let groups: Vec<u32> = (0_u32..).take(self.hashes.len()).filter(is_live).collect();
+        let groups: Vec<u32> = (0_u32..).take(self.marks.len()).filter(is_live).collect();
         let bytes = self.write(&[], &groups)?;
         self.mark_stored(&groups);
         Ok(bytes)
@@ -50,10 +50,10 @@ impl GroupTable {
             table.read(bytes)?;
         }
         let is_live = |&group: &u32| table.marks[group as usize] & mark::LIVE != 0;
-        let groups: Vec<u32> = (0_u32..).take(table.hashes.len()).filter(is_live).collect();
+        let groups: Vec<u32> = (0_u32..).take(table.marks.len()).filter(is_live).collect();
         table.mark_stored(&groups);
         let is_free = |&group: &u32| table.marks[group as usize] & mark::LIVE == 0;
-        table.free = (0_u32..).take(table.hashes.len()).filter(is_free).collect();
+        table.free = (0_u32..).take(table.marks.len()).filter(is_free).collect();
         Ok(table)
     }
 
@@ -113,8 +113,7 @@ impl GroupTable {
         if live.null_count() > 0 || (live.true_count() > 0 && live.false_count() > 0) {
             return Err(corrupt("dropped and living groups are mixed"));
         }
-        let hashes = hash_columns(key, batch.num_rows())?;
-        let groups = self.upsert_as(key, &hashes, Some(numbers))?;
+        let groups = self.upsert_as(key, batch.num_rows(), Some(numbers))?;
         if groups != **numbers {
             return Err(corrupt("a group has two numbers"));
         }
@@ -125,7 +124,7 @@ impl GroupTable {
         touched.iter().for_each(|&group| self.marks[group as usize] &= !mark::TOUCHED);
         self.heap_bytes += self.heap_bytes_of(&touched);
         if live.false_count() > 0 {
-            return groups.into_iter().try_for_each(|group| self.remove(group));
+            return self.remove(&groups);
         }
         self.heap_bytes -= self.heap_bytes_of(&groups);
         for (column, stored) in self.accumulators.iter_mut().zip(stored) {

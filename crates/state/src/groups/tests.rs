@@ -9,7 +9,6 @@ use arrow::array::{
     StringViewArray, StructArray,
 };
 use arrow::datatypes::{DataType, Field, Int32Type, Int64Type, i256};
-use deltaic_batch::hash_columns;
 use proptest::prelude::*;
 
 use super::*;
@@ -35,16 +34,10 @@ fn columns(keys: &[Key]) -> Vec<ArrayRef> {
     ]
 }
 
-/// How many different hashes there are: few, so that keys collide, or all of them.
-fn hashes(columns: &[ArrayRef], different: u64) -> Vec<u64> {
-    let hashes = hash_columns(columns, columns[0].len()).unwrap();
-    hashes.into_iter().map(|hash| if different == 0 { hash } else { hash % different }).collect()
-}
-
-fn add(table: &mut GroupTable, delta: &[(Key, i64)], different_hashes: u64) {
+fn add(table: &mut GroupTable, delta: &[(Key, i64)]) {
     let keys: Vec<Key> = delta.iter().map(|(key, _)| key.clone()).collect();
     let columns = columns(&keys);
-    let groups = table.upsert(&columns, &hashes(&columns, different_hashes)).unwrap();
+    let groups = table.upsert(&columns, delta.len()).unwrap();
     for (&group, &(_, weight)) in groups.iter().zip(delta) {
         for column in table.accumulators_mut() {
             match column {
@@ -70,7 +63,7 @@ fn add(table: &mut GroupTable, delta: &[(Key, i64)], different_hashes: u64) {
 /// The groups, read through the public API.
 fn content(table: &GroupTable) -> BTreeMap<Key, i64> {
     let live = |&group: &u32| table.marks[group as usize] & mark::LIVE != 0;
-    let groups: Vec<u32> = (0_u32..).take(table.hashes.len()).filter(live).collect();
+    let groups: Vec<u32> = (0_u32..).take(table.marks.len()).filter(live).collect();
     let keys = table.keys(&groups).unwrap();
     let (first, second) = (keys[0].as_primitive::<Int64Type>(), keys[1].as_string::<i32>());
     let [
@@ -122,16 +115,18 @@ proptest! {
     #[test]
     fn equals_a_map(deltas in any_deltas(), different_hashes in 0_u64..4) {
         let mut table = GroupTable::try_new(&spec()).unwrap();
+        // Few hashes, so that keys collide, or all of them.
+        table.different_hashes = different_hashes;
         let mut map = BTreeMap::new();
         for delta in &deltas {
-            add(&mut table, delta, different_hashes);
+            add(&mut table, delta);
             delta.iter().for_each(|(key, weight)| *map.entry(key.clone()).or_insert(0) += weight);
             map.retain(|_, count| *count != 0);
             prop_assert_eq!(&content(&table), &map);
         }
         for delta in deltas.iter().rev() {
             let undo: Vec<_> = delta.iter().map(|(key, weight)| (key.clone(), -weight)).collect();
-            add(&mut table, &undo, different_hashes);
+            add(&mut table, &undo);
         }
         prop_assert!(table.is_empty());
     }
@@ -141,7 +136,7 @@ proptest! {
         let mut table = GroupTable::try_new(&spec()).unwrap();
         let (mut full, mut changes) = (table.write_full().unwrap(), Vec::<Vec<u8>>::new());
         for (delta, write) in deltas.iter().zip(writes) {
-            add(&mut table, delta, 0);
+            add(&mut table, delta);
             match write {
                 0 => (full, changes) = (table.write_full().unwrap(), Vec::new()),
                 1 | 2 => changes.push(table.write_changes().unwrap()),
@@ -164,10 +159,10 @@ fn slots_are_used_again() {
     let mut table = GroupTable::try_new(&spec()).unwrap();
     for i in 0..100 {
         let key = (Some(i), Some(format!("a long string with number {i}")));
-        add(&mut table, &[(key.clone(), 1)], 0);
-        add(&mut table, &[(key, -1)], 0);
+        add(&mut table, &[(key.clone(), 1)]);
+        add(&mut table, &[(key, -1)]);
     }
-    assert_eq!(table.hashes.len(), 1);
+    assert_eq!(table.marks.len(), 1);
     assert_eq!(table.dirty.len(), 1);
 }
 
@@ -176,9 +171,9 @@ fn the_arena_forgets_dropped_strings() {
     let mut table = GroupTable::try_new(&spec()).unwrap();
     let key = |i| (Some(i), Some("x".repeat(1000)));
     for i in 0..1000 {
-        add(&mut table, &[(key(i), 1)], 0);
+        add(&mut table, &[(key(i), 1)]);
         if i > 0 {
-            add(&mut table, &[(key(i - 1), -1)], 0);
+            add(&mut table, &[(key(i - 1), -1)]);
         }
     }
     assert!(table.memory_bytes() < 300_000, "{}", table.memory_bytes());
@@ -189,9 +184,9 @@ fn the_arena_forgets_dropped_strings() {
 fn changes_hold_only_what_was_touched() {
     let mut table = GroupTable::try_new(&spec()).unwrap();
     let many: Vec<_> = (0..1000).map(|i| ((Some(i), None), 1)).collect();
-    add(&mut table, &many, 0);
+    add(&mut table, &many);
     let full = table.write_full().unwrap();
-    add(&mut table, &[((Some(3), None), -1), ((Some(4), None), 1)], 0);
+    add(&mut table, &[((Some(3), None), -1), ((Some(4), None), 1)]);
     let changes = table.write_changes().unwrap();
     assert!(changes.len() * 4 < full.len(), "{} of {}", changes.len(), full.len());
     let restored = GroupTable::restore(&spec(), &full, &[&changes]).unwrap();
@@ -202,7 +197,7 @@ fn changes_hold_only_what_was_touched() {
 #[test]
 fn damaged_images_are_refused() {
     let mut table = GroupTable::try_new(&spec()).unwrap();
-    add(&mut table, &[((Some(1), None), 1)], 0);
+    add(&mut table, &[((Some(1), None), 1)]);
     let full = table.write_full().unwrap();
     let code =
         |spec: &GroupSpec, bytes: &[u8]| GroupTable::restore(spec, bytes, &[]).unwrap_err().code();
@@ -253,13 +248,12 @@ fn keys_of_every_type_come_back() {
         let spec = GroupSpec { key: vec![data_type.clone()], accumulators };
         let mut table = GroupTable::try_new(&spec).unwrap();
         let column = std::slice::from_ref(&array);
-        let hashes = hash_columns(column, 3).unwrap();
-        let groups = table.upsert(column, &hashes).unwrap();
+        let groups = table.upsert(column, 3).unwrap();
         assert_eq!(groups, [0, 1, 2], "{data_type}");
         assert_eq!(&table.keys(&groups).unwrap()[0], &array, "{data_type}");
         // The same keys again, from a sliced array.
         let tail = [array.slice(1, 2)];
-        assert_eq!(table.upsert(&tail, &hashes[1..]).unwrap(), [1, 2], "{data_type}");
+        assert_eq!(table.upsert(&tail, 2).unwrap(), [1, 2], "{data_type}");
         let image = table.write_full().unwrap();
         let restored = GroupTable::restore(&spec, &image, &[]).unwrap();
         assert_eq!(restored.keys(&[0, 1, 2]).unwrap()[0].as_ref(), array.as_ref(), "{data_type}");
@@ -270,7 +264,7 @@ fn keys_of_every_type_come_back() {
 fn no_key_is_one_group() {
     let spec = GroupSpec { key: vec![], accumulators: vec![AccumulatorType::I64] };
     let mut table = GroupTable::try_new(&spec).unwrap();
-    let groups = table.upsert(&[], &hash_columns(&[], 3).unwrap()).unwrap();
+    let groups = table.upsert(&[], 3).unwrap();
     assert_eq!(groups, [0, 0, 0]);
     assert_eq!(table.len(), 1);
 }

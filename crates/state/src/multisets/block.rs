@@ -2,19 +2,20 @@
 
 use std::ops::Range;
 
-use super::packed::PackedWords;
+use deltaic_batch::Result;
+
+use super::packed::{PackedWords, insert_exact};
 use super::rows::Rows;
 use super::sorted::Sorted;
+use crate::arrangement::weight_overflow;
 
 /// Rows in the order of group and row.
 #[derive(Debug)]
 pub(super) struct Block<R: Rows> {
     len: u32,
-    /// Number of different groups.
-    group_count: u32,
     groups: PackedWords,
     /// End of each group's rows.
-    ends: PackedWords,
+    ends: Vec<u16>,
     pub(super) rows: R::Packed,
     pub(super) weights: PackedWords,
 }
@@ -27,15 +28,14 @@ impl<R: Rows> Block<R> {
         for (at, &group) in numbers.iter().enumerate() {
             if numbers.get(at + 1) != Some(&group) {
                 groups.push(u64::from(group));
-                ends.push(at as u64 + 1);
+                ends.push(place(at + 1));
             }
         }
         let weights = sorted.weights[range.clone()].iter().map(|&w| ordered(w));
         Self {
             len: row_count(numbers.len()),
-            group_count: row_count(groups.len()),
             groups: PackedWords::new(groups.iter().copied()),
-            ends: PackedWords::new(ends.iter().copied()),
+            ends,
             rows: sorted.rows.pack(range),
             weights: PackedWords::new(weights),
         }
@@ -48,19 +48,103 @@ impl<R: Rows> Block<R> {
     /// The rows of a group, empty where there are none.
     #[inline]
     pub(super) fn group(&self, group: u32) -> Range<usize> {
-        let count = self.group_count as usize;
-        let at = self.groups.lower_bound(count, group.into());
-        if at == count || self.groups.get(at) != u64::from(group) {
-            return 0..0;
-        }
-        self.span(at)
+        let at = self.groups.lower_bound(self.ends.len(), group.into());
+        if self.has_group(at, group) { self.span(at) } else { 0..0 }
+    }
+
+    #[inline]
+    fn has_group(&self, at: usize, group: u32) -> bool {
+        at < self.ends.len() && self.groups.get(at) == u64::from(group)
+    }
+
+    /// Where the rows of the `at`-th group start.
+    #[inline]
+    fn start(&self, at: usize) -> usize {
+        if at == 0 { 0 } else { self.ends[at - 1].into() }
     }
 
     /// The rows of the `at`-th group.
     #[inline]
     fn span(&self, at: usize) -> Range<usize> {
-        let end = |at| usize::try_from(self.ends.get(at)).unwrap_or(usize::MAX);
-        (if at == 0 { 0 } else { end(at - 1) })..end(at)
+        self.start(at)..self.ends[at].into()
+    }
+
+    /// Adds rows of a delta in place, one after another, until one would fill or empty the block or
+    /// does not fit into its widths. Returns the position of that row, or the end of the part.
+    pub(super) fn edit(
+        &mut self,
+        delta: &Sorted<R>,
+        part: Range<usize>,
+        len_max: usize,
+        tell: &mut impl FnMut(usize, i64, i64),
+    ) -> Result<usize> {
+        for at in part.clone() {
+            let group = delta.groups[at];
+            let position = self.groups.lower_bound(self.ends.len(), group.into());
+            let is_known = self.has_group(position, group);
+            let rows = if is_known {
+                self.span(position)
+            } else {
+                self.start(position)..self.start(position)
+            };
+            let row = lower_bound(rows.clone(), |row| {
+                R::compare_packed(&self.rows, row, &delta.rows, at).is_lt()
+            });
+            let is_there =
+                row < rows.end && R::compare_packed(&self.rows, row, &delta.rows, at).is_eq();
+            let before = if is_there { self.weight(row) } else { 0 };
+            let after = before.checked_add(delta.weights[at]).ok_or_else(weight_overflow)?;
+            let fits = match (is_there, after) {
+                (true, 0) => self.len > 1,
+                (true, after) => self.weights.fits(ordered(after)),
+                (false, after) => {
+                    self.len() < len_max
+                        && R::fits(&self.rows, &delta.rows, at)
+                        && self.weights.fits(ordered(after))
+                        && (is_known || self.groups.fits(group.into()))
+                }
+            };
+            if !fits {
+                return Ok(at);
+            }
+            tell(at, before, after);
+            if !is_there {
+                self.insert(position, is_known, row, (delta, at));
+            } else if after == 0 {
+                self.remove(position, row);
+            } else {
+                self.weights.set(row, ordered(after));
+            }
+        }
+        Ok(part.end)
+    }
+
+    fn insert(
+        &mut self,
+        position: usize,
+        is_known: bool,
+        row: usize,
+        (delta, at): (&Sorted<R>, usize),
+    ) {
+        if !is_known {
+            self.groups.insert(position, delta.groups[at].into());
+            insert_exact(&mut self.ends, position, place(row));
+        }
+        self.ends[position..].iter_mut().for_each(|end| *end += 1);
+        R::insert_packed(&mut self.rows, row, &delta.rows, at);
+        self.weights.insert(row, ordered(delta.weights[at]));
+        self.len += 1;
+    }
+
+    fn remove(&mut self, position: usize, row: usize) {
+        self.ends[position..].iter_mut().for_each(|end| *end -= 1);
+        if self.span(position).is_empty() {
+            self.groups.remove(position);
+            self.ends.remove(position);
+        }
+        R::remove_packed(&mut self.rows, row);
+        self.weights.remove(row);
+        self.len -= 1;
     }
 
     #[inline]
@@ -74,7 +158,7 @@ impl<R: Rows> Block<R> {
         into.groups.resize(start + self.len(), 0);
         into.weights.resize(start + self.len(), 0);
         let (groups, weights) = (&mut into.groups[start..], &mut into.weights[start..]);
-        for at in 0..self.group_count as usize {
+        for at in 0..self.ends.len() {
             #[expect(clippy::cast_possible_truncation, reason = "groups are of 32 bits")]
             let group = self.groups.get(at) as u32;
             groups[self.span(at)].fill(group);
@@ -86,7 +170,7 @@ impl<R: Rows> Block<R> {
     /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         self.groups.heap_bytes()
-            + self.ends.heap_bytes()
+            + self.ends.capacity() * size_of::<u16>()
             + R::packed_bytes(&self.rows)
             + self.weights.heap_bytes()
     }
@@ -101,7 +185,22 @@ fn weight_of(word: u64) -> i64 {
     (word ^ 1 << 63).cast_signed()
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a block has fewer than 2^32 rows")]
+#[expect(clippy::cast_possible_truncation, reason = "a block has fewer than 2^16 rows")]
 fn row_count(len: usize) -> u32 {
     len as u32
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a block has fewer than 2^16 rows")]
+fn place(row: usize) -> u16 {
+    row as u16
+}
+
+/// The first of some rows that is not before.
+fn lower_bound(rows: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+    let Range { mut start, mut end } = rows;
+    while start < end {
+        let middle = start.midpoint(end);
+        if is_before(middle) { start = middle + 1 } else { end = middle }
+    }
+    start
 }

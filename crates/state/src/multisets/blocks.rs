@@ -1,7 +1,8 @@
 //! All rows of the multisets: a list of blocks, and a directory with a lower bound of each.
 //!
-//! A delta is merged into the blocks that it falls into, each of which is unpacked, merged and
-//! packed again: a step costs O(delta) searches and at most one block per row of the delta. A block
+//! A delta is merged into the blocks that it falls into: a few rows in place, where they move the
+//! rest of the block; many at once, for which it is unpacked, merged and packed again. Either way a
+//! step costs O(delta) searches and at most one block per row of the delta. A block
 //! that grows too long is split; when deletions have left blocks short on average, all are packed
 //! anew, which as many deletions have paid for.
 
@@ -22,6 +23,8 @@ const BLOCK_ROWS_MAX: usize = BLOCK_ROWS * 3 / 2;
 /// Rows that blocks have on average at least, unless there are few blocks.
 const BLOCK_ROWS_MIN: usize = BLOCK_ROWS / 4;
 const FEW_BLOCKS: usize = 16;
+/// Up to this part of a block's rows are changed in place.
+const EDIT_SHARE: usize = if cfg!(test) { 4 } else { 32 };
 
 #[derive(Debug)]
 pub(super) struct Blocks<R: Rows> {
@@ -90,6 +93,12 @@ impl<R: Rows> Blocks<R> {
         while at < delta.len() {
             index = self.holder(index, delta, at);
             let end = self.end_of_part(index, delta, at);
+            if (end - at) * EDIT_SHARE <= self.blocks[index].len() {
+                at = self.edit(index, delta, at..end, &mut tell)?;
+                if at == end {
+                    continue;
+                }
+            }
             old.clear();
             new.clear();
             self.blocks[index].unpack(&mut old);
@@ -111,6 +120,22 @@ impl<R: Rows> Blocks<R> {
             self.fill(&all);
         }
         Ok(())
+    }
+
+    /// See [`Block::edit`].
+    fn edit(
+        &mut self,
+        index: usize,
+        delta: &Sorted<R>,
+        part: Range<usize>,
+        tell: &mut impl FnMut(usize, i64, i64),
+    ) -> Result<usize> {
+        let block = &mut self.blocks[index];
+        let (rows, bytes) = (block.len(), block.heap_bytes());
+        let end = block.edit(delta, part, BLOCK_ROWS_MAX, tell)?;
+        self.rows = self.rows + block.len() - rows;
+        self.heap_bytes = self.heap_bytes + block.heap_bytes() - bytes;
+        Ok(end)
     }
 
     /// The block that holds row `at` of the delta, or where it belongs; not before `from`.

@@ -13,10 +13,10 @@ pub(super) struct PackedWords {
 #[derive(Debug, Clone)]
 enum Offsets {
     None,
-    U8(Box<[u8]>),
-    U16(Box<[u16]>),
-    U32(Box<[u32]>),
-    U64(Box<[u64]>),
+    U8(Vec<u8>),
+    U16(Vec<u16>),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
 }
 
 impl PackedWords {
@@ -83,16 +83,70 @@ impl PackedWords {
         from
     }
 
+    /// True when the word can be stored without packing all of them anew.
+    pub(super) fn fits(&self, word: u64) -> bool {
+        let greatest = match &self.offsets {
+            Offsets::None => 0,
+            Offsets::U8(_) => u8::MAX.into(),
+            Offsets::U16(_) => u16::MAX.into(),
+            Offsets::U32(_) => u32::MAX.into(),
+            Offsets::U64(_) => u64::MAX,
+        };
+        word.checked_sub(self.base).is_some_and(|offset| offset <= greatest)
+    }
+
+    /// Inserts a word that fits.
+    pub(super) fn insert(&mut self, at: usize, word: u64) {
+        let offset = word - self.base;
+        #[expect(clippy::cast_possible_truncation, reason = "the word fits")]
+        match &mut self.offsets {
+            Offsets::None => {}
+            Offsets::U8(offsets) => insert_exact(offsets, at, offset as u8),
+            Offsets::U16(offsets) => insert_exact(offsets, at, offset as u16),
+            Offsets::U32(offsets) => insert_exact(offsets, at, offset as u32),
+            Offsets::U64(offsets) => insert_exact(offsets, at, offset),
+        }
+    }
+
+    /// Overwrites a word by one that fits.
+    pub(super) fn set(&mut self, at: usize, word: u64) {
+        let offset = word - self.base;
+        #[expect(clippy::cast_possible_truncation, reason = "the word fits")]
+        match &mut self.offsets {
+            Offsets::None => {}
+            Offsets::U8(offsets) => offsets[at] = offset as u8,
+            Offsets::U16(offsets) => offsets[at] = offset as u16,
+            Offsets::U32(offsets) => offsets[at] = offset as u32,
+            Offsets::U64(offsets) => offsets[at] = offset,
+        }
+    }
+
+    pub(super) fn remove(&mut self, at: usize) {
+        match &mut self.offsets {
+            Offsets::None => {}
+            Offsets::U8(offsets) => drop(offsets.remove(at)),
+            Offsets::U16(offsets) => drop(offsets.remove(at)),
+            Offsets::U32(offsets) => drop(offsets.remove(at)),
+            Offsets::U64(offsets) => drop(offsets.remove(at)),
+        }
+    }
+
     /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
         match &self.offsets {
             Offsets::None => 0,
-            Offsets::U8(offsets) => size_of_val(&**offsets),
-            Offsets::U16(offsets) => size_of_val(&**offsets),
-            Offsets::U32(offsets) => size_of_val(&**offsets),
-            Offsets::U64(offsets) => size_of_val(&**offsets),
+            Offsets::U8(offsets) => offsets.capacity(),
+            Offsets::U16(offsets) => offsets.capacity() * size_of::<u16>(),
+            Offsets::U32(offsets) => offsets.capacity() * size_of::<u32>(),
+            Offsets::U64(offsets) => offsets.capacity() * size_of::<u64>(),
         }
     }
+}
+
+/// Inserts without the spare room that a growing vector takes: blocks are short, and many.
+pub(super) fn insert_exact<T>(values: &mut Vec<T>, at: usize, value: T) {
+    values.reserve_exact(1);
+    values.insert(at, value);
 }
 
 #[cfg(test)]
@@ -112,6 +166,18 @@ mod tests {
                 let found = words.iter().position(|&w| w >= words[1]).unwrap();
                 assert_eq!(packed.lower_bound(3, words[1]), found);
                 assert_eq!(packed.lower_bound(3, u64::MAX), 3);
+                let mut changed = packed.clone();
+                let mut model = words.clone();
+                for word in [words[2], words[0], words[0].midpoint(words[2])] {
+                    assert!(changed.fits(word));
+                    changed.insert(1, word);
+                    model.insert(1, word);
+                }
+                changed.remove(2);
+                model.remove(2);
+                changed.set(0, words[2]);
+                model[0] = words[2];
+                assert_eq!((0..5).map(|i| changed.get(i)).collect::<Vec<_>>(), model);
             }
         }
         assert_eq!(PackedWords::new(std::iter::empty()).heap_bytes(), 0);

@@ -4,12 +4,23 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::packed::PackedWords;
+use super::packed::{PackedWords, insert_exact};
 
 /// A list of encoded rows, and the form that a block stores them in.
 pub(super) trait Rows: Default + Debug + Clone + Send + Sync {
     /// Rows as a block stores them.
     type Packed: Debug + Send + Sync;
+
+    /// How a packed row compares with row `j`.
+    fn compare_packed(packed: &Self::Packed, at: usize, other: &Self, j: usize) -> Ordering;
+
+    /// True when row `j` can be inserted without packing all rows anew.
+    fn fits(packed: &Self::Packed, other: &Self, j: usize) -> bool;
+
+    /// Inserts row `j`, which fits.
+    fn insert_packed(packed: &mut Self::Packed, at: usize, other: &Self, j: usize);
+
+    fn remove_packed(packed: &mut Self::Packed, at: usize);
 
     fn clear(&mut self);
 
@@ -47,6 +58,25 @@ impl<const W: usize> Default for WordRows<W> {
 
 impl<const W: usize> Rows for WordRows<W> {
     type Packed = [PackedWords; W];
+
+    #[inline]
+    fn compare_packed(packed: &Self::Packed, at: usize, other: &Self, j: usize) -> Ordering {
+        let words = packed.iter().zip(&other.0[j]);
+        words
+            .fold(Ordering::Equal, |order, (ours, word)| order.then_with(|| ours.get(at).cmp(word)))
+    }
+
+    fn fits(packed: &Self::Packed, other: &Self, j: usize) -> bool {
+        packed.iter().zip(&other.0[j]).all(|(words, &word)| words.fits(word))
+    }
+
+    fn insert_packed(packed: &mut Self::Packed, at: usize, other: &Self, j: usize) {
+        packed.iter_mut().zip(&other.0[j]).for_each(|(words, &word)| words.insert(at, word));
+    }
+
+    fn remove_packed(packed: &mut Self::Packed, at: usize) {
+        packed.iter_mut().for_each(|words| words.remove(at));
+    }
 
     fn clear(&mut self) {
         self.0.clear();
@@ -124,7 +154,32 @@ impl ByteRows {
 
 impl Rows for ByteRows {
     /// All bytes, and where each row ends.
-    type Packed = (Box<[u8]>, PackedWords);
+    type Packed = (Vec<u8>, Vec<u32>);
+
+    fn compare_packed(packed: &Self::Packed, at: usize, other: &Self, j: usize) -> Ordering {
+        packed.0[packed_range(&packed.1, at)].cmp(other.row(j))
+    }
+
+    fn fits((bytes, _): &Self::Packed, other: &Self, j: usize) -> bool {
+        u32::try_from(bytes.len() + other.row(j).len()).is_ok()
+    }
+
+    fn insert_packed((bytes, ends): &mut Self::Packed, at: usize, other: &Self, j: usize) {
+        let row = other.row(j);
+        let start = if at == 0 { 0 } else { ends[at - 1] };
+        let length = offset(row.len());
+        bytes.reserve_exact(row.len());
+        bytes.splice(start as usize..start as usize, row.iter().copied());
+        insert_exact(ends, at, start);
+        ends[at..].iter_mut().for_each(|end| *end += length);
+    }
+
+    fn remove_packed((bytes, ends): &mut Self::Packed, at: usize) {
+        let range = packed_range(ends, at);
+        ends.remove(at);
+        ends[at..].iter_mut().for_each(|end| *end -= offset(range.len()));
+        bytes.drain(range);
+    }
 
     fn clear(&mut self) {
         self.bytes.clear();
@@ -152,9 +207,9 @@ impl Rows for ByteRows {
 
     fn pack(&self, range: Range<usize>) -> Self::Packed {
         let from = self.start(range.start);
-        let ends = self.ends[range.clone()].iter().map(move |&end| (end - from) as u64);
+        let ends = self.ends[range.clone()].iter().map(move |&end| offset(end - from));
         let to = range.end.checked_sub(1).map_or(from, |last| self.ends[last].max(from));
-        (self.bytes[from..to].into(), PackedWords::new(ends))
+        (self.bytes[from..to].into(), ends.collect())
     }
 
     fn unpack(&mut self, packed: &Self::Packed, range: Range<usize>) {
@@ -162,7 +217,7 @@ impl Rows for ByteRows {
         if range.is_empty() {
             return;
         }
-        let place = |at: usize| usize::try_from(ends.get(at)).unwrap_or(usize::MAX);
+        let place = |at: usize| ends[at] as usize;
         let from = if range.start == 0 { 0 } else { place(range.start - 1) };
         let base = self.bytes.len();
         self.bytes.extend_from_slice(&bytes[from..place(range.end - 1)]);
@@ -176,12 +231,23 @@ impl Rows for ByteRows {
     }
 
     fn packed_bytes((bytes, ends): &Self::Packed) -> usize {
-        bytes.len() + ends.heap_bytes()
+        bytes.capacity() + ends.capacity() * size_of::<u32>()
     }
 
     fn heap_bytes(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
     }
+}
+
+/// Where a packed row lies.
+fn packed_range(ends: &[u32], at: usize) -> Range<usize> {
+    let start = if at == 0 { 0 } else { ends[at - 1] };
+    start as usize..ends[at] as usize
+}
+
+/// A place in a block's bytes; a block of longer rows cannot be.
+fn offset(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
