@@ -112,7 +112,7 @@ RATIOS = """\
 ## Ratios
 
 How many times our CPU time {better} takes, with one thread; above 1 we are faster. In the last column, how many times
-our resident memory after the load. Bold is below the aim in the first line (without an aim: below 1).
+our resident memory at rest after the load. Bold is below the aim in the first line (without an aim: below 1).
 """
 
 AGAINST_RECOMPUTE = """\
@@ -138,9 +138,10 @@ knows this point computes anew beyond it; [How a refresh is chosen](refresh-deci
 MEMORY = """\
 ## Memory
 
-*State* is what our operators count at the end. *Resident* is what the process holds right after the load, *peak* the most
-that it ever held. All of it includes what a program reads ahead: our load holds every input column until its epoch ends,
-and the other programs half a million rows at a time. DuckDB's peak includes its tables.
+*State* is what our operators count at the end. *Resident* is what the process holds at rest after the load: merges have
+had their time, and the allocator has given back what is free. *Peak* is the most that it ever held, input included: our
+load holds every column of the input until its epoch ends, the other programs half a million rows at a time. DuckDB's
+peak has its tables in it.
 """
 
 THROUGHPUT = """\
@@ -166,8 +167,8 @@ METHOD = """\
 - CPU time is that of all threads of the process, and the figure to compare when the machine has other work. Wall time of
   two threads means something only when it has none.
 - Customers are skewed: the most frequent has about 1 % of the orders.
-- All programs use mimalloc with a purge delay of 10 ms, so that resident memory is what is in use, and are built with
-  `opt-level = 3` and thin LTO.
+- All programs use mimalloc with a purge delay of 10 ms, so that peak memory is near to what is in use, and are built
+  with `opt-level = 3`, ours and differential's with thin LTO as well.
 - The systems take turns within a workload. DuckDB's query runs four times in a process; the first does not count.
 
 ## Limits
