@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The whole test run, on a clean clone with Rust and Python 3 alone: formatting, lints, unit, property
 # and doc tests, the recorded cases through the binary, independent readers of our tables, DuckDB
-# beside the flights example, kills in the middle of runs, and each benchmark once at its smallest size.
+# beside the flights example, kills in the middle of runs, each benchmark once at its smallest size, and
+# the kernel beside differential-dataflow.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 step() { printf '\n== %s (after %d s)\n' "$1" "$SECONDS"; }
@@ -35,10 +36,14 @@ python3 tests/tools/golden_runner.py "$bin" tests/golden/auto-cdc
 
 step "Python packages of the independent readers"
 python=${DELTAIC_TEST_VENV:-target/test-venv}/bin/python
-if ! "$python" -c 'import duckdb, polars, deltalake, pyarrow' 2>/dev/null; then
+if ! "$python" -c 'import duckdb, polars, deltalake, pyarrow, numpy' 2>/dev/null; then
   python3 -m venv "$(dirname "$(dirname "$python")")"
   "$python" -m pip install --quiet --disable-pip-version-check -r tests/scripts/requirements.txt
 fi
+
+# A workspace of its own, with other features of the same crates: a target folder of its own as well.
+step "the kernel beside differential-dataflow: equal checksums"
+CARGO_TARGET_DIR=target/peers PEERS_DATA=target/peers-data "$python" benches/peers/run --short
 
 step "flights: every view equals DuckDB's"
 "$python" tests/scripts/flights_equal_duckdb.py "$bin" 12

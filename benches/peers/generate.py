@@ -1,168 +1,295 @@
 #!/usr/bin/env python3
-"""Deterministic workload generator for the peer benchmarks (own code, no RNG library state).
+"""Writes the inputs of all systems: tables, and their deltas one after the other.
 
-Every random number is splitmix64(stream, index), so files are bit-identical on every machine.
-Writes, under --out (default ~/.cache/deltaic-peers/data):
-  <name>.parquet                 (for DuckDB / Polars / DataFusion / delta-rs / the new engine; zstd-1)
-  raw/<name>.<col>.bin           (little-endian i64 columns, for the Rust harnesses; strings as dictionary code)
-Delta files are Z-sets: same columns + w (+1/-1); an update is a -1 row (before image) and a +1 row.
-manifest.json lists the row counts.
+usage: generate.py --rows 1000000 --out DIR                 tables, the series of deltas, tables in the end
+       generate.py --rows 1000000 --out DIR --shares 20 30  deltas of 20 and 30 % alone, each over the tables as loaded
+
+<table>.parquet is for DuckDB, raw/<table>.<column>.bin (64-bit numbers; the code of a word) for the programs. A delta
+has the columns of its table and a weight `w`: an update is a row of weight -1 and one of +1. Every random number is a
+hash of its stream and its index, so that the files are the same on every machine. manifest.json, written at the end of
+the first form, has the row counts.
 """
-import argparse, json, os, sys
-import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+import argparse
+import json
+import pathlib
 
-M64 = np.uint64(0xFFFFFFFFFFFFFFFF)
-def sm(stream, n, start=0):
-    """n uniform u64 of stream number `stream`"""
-    with np.errstate(over='ignore'):
-        z = (np.arange(start, start + n, dtype=np.uint64) + np.uint64(stream) * np.uint64(0x632BE59BD9B4E019)) * np.uint64(0x9E3779B97F4A7C15)
-        z ^= z >> np.uint64(30); z *= np.uint64(0xBF58476D1CE4E5B9)
-        z ^= z >> np.uint64(27); z *= np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from views import DELTAS
+
+WORDS = {
+    "status": ["OPEN", "PAID", "SHIPPED", "CLOSED", "CANCELLED"],
+    "region": ["EMEA", "NORAM", "LATAM", "APAC", "AFRICA", "ANZ", "NORDICS", "CEE"],
+    "c_mktsegment": ["AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY"],
+}
+TIMES = {"ts"}
+YEAR_START_US = 1_704_067_200_000_000
+YEAR_SECONDS = 365 * 86_400
+
+
+def bits(stream, count):
+    """64-bit numbers of a stream (splitmix64)."""
+    u64 = np.uint64
+    with np.errstate(over="ignore"):
+        z = (np.arange(count, dtype=u64) + u64(stream) * u64(0x632BE59BD9B4E019)) * u64(0x9E3779B97F4A7C15)
+        z ^= z >> u64(30)
+        z *= u64(0xBF58476D1CE4E5B9)
+        z ^= z >> u64(27)
+        z *= u64(0x94D049BB133111EB)
+        z ^= z >> u64(31)
     return z
-def u01(stream, n, start=0): return (sm(stream, n, start) >> np.uint64(11)).astype(np.float64) * (1.0 / 9007199254740992.0)
-def below(stream, n, m): return (u01(stream, n) * m).astype(np.int64)
 
-STATUS = ["OPEN", "PAID", "SHIPPED", "CLOSED", "CANCELLED"]
-REGION = ["EMEA", "NORAM", "LATAM", "APAC", "AFRICA", "ANZ", "NORDICS", "CEE"]
-SEG = ["AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY"]
-DAY_US = 86_400_000_000
-T0 = 1_704_067_200_000_000  # 2024-01-01
 
-def zipfish(stream, n, nkeys):
-    r = np.minimum((u01(stream, n) ** 3 * nkeys).astype(np.int64), nkeys - 1)   # P(rank) ~ rank^(-2/3)
-    return (r * 611953 + 7) % nkeys                                              # scatter the hot keys
+def unit(stream, count):
+    """Numbers from 0 up to 1."""
+    return (bits(stream, count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
-class Out:
-    def __init__(s, d): s.d = d; os.makedirs(d + '/raw', exist_ok=True); s.man = {}
-    def put(s, name, cols, dicts={}, ts=()):
-        """cols: dict name -> int64 array; dicts: col -> list of strings (codes stored raw)"""
-        n = len(next(iter(cols.values())))
-        arrs, names = [], []
-        for c, a in cols.items():
-            a = np.ascontiguousarray(a, dtype=np.int64); a.tofile(f'{s.d}/raw/{name}.{c}.bin')
-            if c in dicts:
-                x = pa.DictionaryArray.from_arrays(pa.array(a.astype(np.int32)), pa.array(dicts[c])).cast(pa.string())
-            elif c in ts: x = pa.array(a).cast(pa.timestamp('us'))
-            else: x = pa.array(a)
-            arrs.append(x); names.append(c)
-        pq.write_table(pa.table(arrs, names=names), f'{s.d}/{name}.parquet', compression='zstd', compression_level=1, row_group_size=1 << 20)
-        s.man[name] = n
+
+def below(stream, count, limit):
+    return (unit(stream, count) * limit).astype(np.int64)
+
+
+def skewed(stream, count, keys):
+    """Keys of which the most frequent has 1 % of the rows at a million keys, and the k-th about k^(-2/3) as many."""
+    rank = np.minimum((unit(stream, count) ** 3 * keys).astype(np.int64), keys - 1)
+    return (rank * 611_953 + 7) % keys
+
+
+def shuffled(stream, count):
+    return np.argsort(bits(stream, count), kind="stable")
+
+
+def length(table):
+    return len(next(iter(table.values())))
+
+
+def rows(table, places):
+    return {name: column[places].copy() for name, column in table.items()}
+
+
+def appended(table, more):
+    return {name: np.concatenate([column, more[name]]) for name, column in table.items()}
+
+
+def split(count, per_cent):
+    """Inserts, updates and deletes in a delta of so many per cent."""
+    changes = int(count * (per_cent / 100))
+    return changes * 6 // 10, changes * 2 // 10, changes * 2 // 10
+
+
+def delta(deleted, before, after, inserted):
+    parts = [(deleted, -1), (before, -1), (after, 1), (inserted, 1)]
+    columns = {name: np.concatenate([part[name] for part, _ in parts]) for name in before}
+    return columns | {"w": np.concatenate([np.full(length(part), weight, np.int64) for part, weight in parts])}
+
+
+class Output:
+    """A folder of tables."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.counts = {}
+        (folder / "raw").mkdir(parents=True, exist_ok=True)
+
+    def put(self, table, columns):
+        arrays = []
+        for name, column in columns.items():
+            column = np.ascontiguousarray(column, dtype=np.int64)
+            column.tofile(self.folder / "raw" / f"{table}.{name}.bin")
+            if name in WORDS:
+                codes = pa.array(column.astype(np.int32))
+                arrays.append(pa.DictionaryArray.from_arrays(codes, pa.array(WORDS[name])).cast(pa.string()))
+            else:
+                arrays.append(pa.array(column).cast(pa.timestamp("us")) if name in TIMES else pa.array(column))
+        whole = pa.table(arrays, names=list(columns))
+        pq.write_table(whole, self.folder / f"{table}.parquet", compression="zstd", compression_level=1, row_group_size=1 << 20)
+        self.counts[table] = length(columns)
+
+
+class Changing:
+    """A table whose rows come and go."""
+
+    def __init__(self, table):
+        self.table = table
+        self.alive = np.ones(length(table), bool)
+
+    def apply(self, updated, after, deleted, inserted):
+        for name, column in self.table.items():
+            column[updated] = after[name]
+        self.alive[deleted] = False
+        self.table = appended(self.table, inserted)
+        self.alive = np.concatenate([self.alive, np.ones(length(inserted), bool)])
+
+    def present(self):
+        return {name: column[self.alive] for name, column in self.table.items()}
+
+
+class Shop:
+    """Orders, and customers of whom 2 % are missing."""
+
+    def __init__(self, count):
+        self.order_count, self.customer_count = count, count // 10
+        self.next_order = count
+        self.orders = Changing(self.new_orders(np.arange(count, dtype=np.int64), 1))
+        ids = (np.arange(self.customer_count, dtype=np.int64) * 314_159 + 11) % self.customer_count
+        present = int(self.customer_count * 0.98)
+        self.customers = Changing(self.new_customers(ids[:present].copy(), 10))
+        self.missing = list(ids[present:])
+        self.next_customer = self.customer_count
+
+    def new_orders(self, ids, stream):
+        n = len(ids)
+        return {
+            "order_id": ids,
+            "customer_id": skewed(stream, n, self.customer_count),
+            "status": below(stream + 1, n, 5),
+            "amount": 100 + below(stream + 2, n, 1_000_000),
+            "ts": YEAR_START_US + below(stream + 3, n, YEAR_SECONDS) * 1_000_000,
+        }
+
+    @staticmethod
+    def new_customers(ids, stream):
+        return {"customer_id": ids, "tier": below(stream, len(ids), 4), "region": below(stream + 1, len(ids), 8)}
+
+    def change_orders(self, per_cent, stream):
+        """The next delta of orders; it is applied."""
+        inserts, updates, deletes = split(self.order_count, per_cent)
+        touched = updates + deletes
+        places = np.flatnonzero(self.orders.alive)
+        if inserts + touched > 200_000:
+            picked = places[shuffled(stream, len(places))[:touched]]
+        else:
+            picked = np.unique(places[below(stream, touched * 2, len(places))])
+            picked = picked[np.argsort(bits(stream + 1, len(picked)))[:touched]] if len(picked) > touched else picked
+        updated, deleted = picked[:updates], picked[updates:touched]
+        ids = np.arange(self.next_order, self.next_order + inserts)
+        inserted = self.new_orders(ids, stream + 2)
+        self.next_order += inserts
+        before = rows(self.orders.table, updated)
+        after = before | {"status": (before["status"] + 1) % 5, "amount": 100 + below(stream + 6, len(updated), 1_000_000)}
+        changes = delta(rows(self.orders.table, deleted), before, after, inserted)
+        self.orders.apply(updated, after, deleted, inserted)
+        return changes
+
+    def change_customers(self, per_cent, stream):
+        """The next delta of customers; half of the new ones have orders already. It is applied."""
+        inserts, updates, deletes = split(self.customer_count, per_cent)
+        places = np.flatnonzero(self.customers.alive)
+        picked = places[shuffled(stream + 7, len(places))[: updates + deletes]]
+        updated, deleted = picked[:updates], picked[updates : updates + deletes]
+        found = min(inserts // 2, len(self.missing))
+        new = range(self.next_customer, self.next_customer + inserts - found)
+        inserted = self.new_customers(np.array([*self.missing[:found], *new], dtype=np.int64), stream + 8)
+        self.next_customer += inserts - found
+        before, gone = rows(self.customers.table, updated), rows(self.customers.table, deleted)
+        after = before | {"tier": (before["tier"] + 1) % 4}
+        self.missing = self.missing[found:] + list(gone["customer_id"])
+        self.customers.apply(updated, after, deleted, inserted)
+        return delta(gone, before, after, inserted)
+
+
+class Tpch:
+    """Customers, orders and their lines, in the proportions of TPC-H."""
+
+    def __init__(self, count):
+        self.customer_count, self.order_count = int(150_000 * (count / 10_000_000)), int(1_500_000 * (count / 10_000_000))
+        self.customers = {"c_custkey": np.arange(self.customer_count), "c_mktsegment": below(1001, self.customer_count, 5)}
+        self.orders, self.lines = self.new(1010, np.arange(self.order_count, dtype=np.int64))
+        keys = np.arange(self.order_count)
+        self.first_line = np.searchsorted(self.lines["l_orderkey"], keys)
+        self.last_line = np.append(self.first_line[1:], length(self.lines))
+        # Each order is touched at most once.
+        self.untouched = shuffled(1999, self.order_count)
+        self.next_order = self.order_count
+
+    def new(self, stream, keys):
+        """Orders with one to seven lines each."""
+        n = len(keys)
+        orders = {
+            "o_orderkey": keys,
+            "o_custkey": below(stream, n, self.customer_count),
+            "o_orderdate": 8035 + below(stream + 1, n, 2405),
+            "o_shippriority": np.zeros(n, np.int64),
+        }
+        per_order = 1 + below(stream + 2, n, 7)
+        of = np.repeat(np.arange(n), per_order)
+        total = len(of)
+        lines = {
+            "l_orderkey": keys[of],
+            "l_linenumber": np.arange(total) - np.repeat(np.cumsum(per_order) - per_order, per_order),
+            "l_extendedprice": 90_000 + below(stream + 3, total, 10_000_000),
+            "l_discount": below(stream + 4, total, 11),
+            "l_shipdate": orders["o_orderdate"][of] + 1 + below(stream + 5, total, 121),
+        }
+        return orders, lines
+
+    def lines_of(self, orders):
+        ranges = [np.arange(self.first_line[order], self.last_line[order]) for order in orders]
+        return rows(self.lines, np.concatenate(ranges) if ranges else np.zeros(0, np.int64))
+
+    def change(self, per_cent, stream):
+        """The next delta of orders, and that of their lines."""
+        inserts, updates, deletes = split(self.order_count, per_cent)
+        updated, deleted = self.untouched[:updates], self.untouched[updates : updates + deletes]
+        self.untouched = self.untouched[updates + deletes :]
+        new_orders, new_lines = self.new(stream, np.arange(self.next_order, self.next_order + inserts, dtype=np.int64))
+        self.next_order += inserts
+        before = rows(self.orders, updated)
+        after = before | {"o_shippriority": np.ones(updates, np.int64)}
+        orders = delta(rows(self.orders, deleted), before, after, new_orders)
+        before = self.lines_of(updated)
+        after = before | {"l_extendedprice": 90_000 + below(stream + 10, length(before), 10_000_000)}
+        return orders, delta(self.lines_of(deleted), before, after, new_lines)
+
+
+def series(output, count):
+    """The tables, all deltas in a row, and the tables in the end."""
+    shop = Shop(count)
+    output.put("orders", shop.orders.table)
+    output.put("customers", shop.customers.table)
+    steps = [(label, float(label), number) for label, deltas in DELTAS.items() for number in range(deltas)]
+    for place, (label, per_cent, number) in enumerate(steps, 1):
+        output.put(f"orders_d{label}_{number}", shop.change_orders(per_cent, 100 + 20 * place))
+        output.put(f"customers_d{label}_{number}", shop.change_customers(per_cent, 100 + 20 * place))
+    output.put("orders_final", shop.orders.present())
+    output.put("customers_final", shop.customers.present())
+    tpch = Tpch(count)
+    output.put("tpch_customer", tpch.customers)
+    output.put("tpch_orders", tpch.orders)
+    output.put("tpch_lineitem", tpch.lines)
+    for place, (label, per_cent, number) in enumerate(steps, 1):
+        orders, lines = tpch.change(per_cent, 2000 + 20 * place)
+        output.put(f"tpch_orders_d{label}_{number}", orders)
+        output.put(f"tpch_lineitem_d{label}_{number}", lines)
+    (output.folder / "manifest.json").write_text(json.dumps(output.counts, indent=0))
+
+
+def alone(output, count, per_cent):
+    """One delta of this size over the tables as loaded."""
+    stream = 10_000 + 20 * per_cent
+    shop = Shop(count)
+    output.put(f"customers_d{per_cent}_0", shop.change_customers(per_cent, stream))
+    output.put(f"orders_d{per_cent}_0", shop.change_orders(per_cent, stream))
+    orders, lines = Tpch(count).change(per_cent, stream + 5_000)
+    output.put(f"tpch_orders_d{per_cent}_0", orders)
+    # Last, as the sign that all are there.
+    output.put(f"tpch_lineitem_d{per_cent}_0", lines)
 
 
 def main():
-    ap = argparse.ArgumentParser(); ap.add_argument('--out', default=os.path.expanduser('~/.cache/deltaic-peers/data')); ap.add_argument('--rows', type=int, default=10_000_000)
-    ap.add_argument('--scd-keys', type=int, default=5_000_000); ap.add_argument('--only', default='orders,tpch,scd'); a = ap.parse_args()
-    N, NK = a.rows, a.rows // 10
-    o = Out(a.out)
-    mf = a.out + '/manifest.json'
-    if os.path.exists(mf): o.man = json.load(open(mf))
-    SIZES = [("0.01", 0.0001, 20), ("0.1", 0.001, 10), ("1", 0.01, 5), ("10", 0.1, 3)]
-    if 'orders' in a.only:
-        amount = lambda st, n: 100 + below(st, n, 1_000_000)
-        T = dict(order_id=np.arange(N, dtype=np.int64), customer_id=zipfish(1, N, NK), status=below(2, N, 5), amount=amount(3, N), ts=T0 + below(4, N, 365 * 86400) * 1_000_000)
-        # customers: ids 0..0.98*NK of a scattered order are present
-        perm = (np.arange(NK, dtype=np.int64) * 314159 + 11) % NK
-        nc = int(NK * 0.98)
-        C = dict(customer_id=perm[:nc].copy(), tier=below(10, nc, 4), region=below(11, nc, 8))
-        D = dict(status=STATUS, region=REGION)
-        o.put('orders', T, D, ts=('ts',)); o.put('customers', C, D)
-        missing = list(perm[nc:]); nextc = NK
-        nexto = N; st = 100
-        def grow(X, extra): return {k: np.concatenate([X[k], extra[k]]) for k in X}
-        alive_o = np.ones(N, bool); alive_c = np.ones(nc, bool)
-        for label, frac, reps in SIZES:
-            for r in range(reps):
-                st += 20
-                # orders delta: d logical changes: 60% ins, 20% upd, 20% del
-                d = int(N * frac); ni, nu, nd = d * 6 // 10, d * 2 // 10, d * 2 // 10
-                idx = np.flatnonzero(alive_o)
-                pick = idx[np.argsort(sm(st, len(idx)), kind='stable')[:nu + nd]] if d > 200_000 else np.array(sorted({int(x): 0 for x in idx[below(st, (nu + nd) * 2, len(idx))]}.keys()))
-                if len(pick) > nu + nd: pick = pick[np.argsort(sm(st + 1, len(pick)))[:nu + nd]]
-                up, de = pick[:nu], pick[nu:nu + nd]
-                ins = dict(order_id=np.arange(nexto, nexto + ni), customer_id=zipfish(st + 2, ni, NK), status=below(st + 3, ni, 5), amount=amount(st + 4, ni), ts=T0 + below(st + 5, ni, 365 * 86400) * 1_000_000); nexto += ni
-                upn = {k: T[k][up].copy() for k in T}; upn['status'] = (upn['status'] + 1) % 5; upn['amount'] = amount(st + 6, len(up))
-                parts = [({k: T[k][de] for k in T}, -1), ({k: T[k][up] for k in T}, -1), (upn, 1), (ins, 1)]
-                dl = {k: np.concatenate([p[0][k] for p in parts]) for k in T}
-                w = np.concatenate([np.full(len(p[0]['order_id']), p[1], np.int64) for p in parts])
-                o.put(f'orders_d{label}_{r}', dict(dl, w=w), D, ts=('ts',))
-                for k in T: T[k][up] = upn[k]
-                alive_o[de] = False; T = grow(T, ins); alive_o = np.concatenate([alive_o, np.ones(ni, bool)])
-                # customers delta, same fraction
-                d = int(NK * frac); ni, nu, nd = d * 6 // 10, d * 2 // 10, d * 2 // 10
-                idx = np.flatnonzero(alive_c)
-                pick = idx[np.argsort(sm(st + 7, len(idx)), kind='stable')[:nu + nd]]
-                up, de = pick[:nu], pick[nu:nu + nd]
-                m = min(ni // 2, len(missing)); ids = np.array(missing[:m] + list(range(nextc, nextc + ni - m)), dtype=np.int64); missing = missing[m:]; nextc += ni - m
-                ins = dict(customer_id=ids, tier=below(st + 8, ni, 4), region=below(st + 9, ni, 8))
-                upn = {k: C[k][up].copy() for k in C}; upn['tier'] = (upn['tier'] + 1) % 4
-                parts = [({k: C[k][de] for k in C}, -1), ({k: C[k][up] for k in C}, -1), (upn, 1), (ins, 1)]
-                dl = {k: np.concatenate([p[0][k] for p in parts]) for k in C}
-                w = np.concatenate([np.full(len(p[0]['customer_id']), p[1], np.int64) for p in parts])
-                o.put(f'customers_d{label}_{r}', dict(dl, w=w), D)
-                missing += list(C['customer_id'][de])
-                for k in C: C[k][up] = upn[k]
-                alive_c[de] = False; C = grow(C, ins); alive_c = np.concatenate([alive_c, np.ones(ni, bool)])
-        o.put('orders_final', {k: v[alive_o] for k, v in T.items()}, D, ts=('ts',)); o.put('customers_final', {k: v[alive_c] for k, v in C.items()}, D)
-    if 'tpch' in a.only:
-        SF = N / 10_000_000; nc, no = int(150_000 * SF), int(1_500_000 * SF)
-        def mk(st, okeys):
-            n = len(okeys)
-            od = dict(o_orderkey=okeys, o_custkey=below(st, n, nc), o_orderdate=8035 + below(st + 1, n, 2405), o_shippriority=np.zeros(n, np.int64))
-            k = 1 + below(st + 2, n, 7); tot = int(k.sum()); rep = np.repeat(np.arange(n), k)
-            li = dict(l_orderkey=okeys[rep], l_linenumber=np.arange(tot) - np.repeat(np.cumsum(k) - k, k), l_extendedprice=90_000 + below(st + 3, tot, 10_000_000), l_discount=below(st + 4, tot, 11), l_shipdate=od['o_orderdate'][rep] + 1 + below(st + 5, tot, 121))
-            return od, li
-        cu = dict(c_custkey=np.arange(nc), c_mktsegment=below(1001, nc, 5))
-        od, li = mk(1010, np.arange(no, dtype=np.int64))
-        o.put('tpch_customer', cu, dict(c_mktsegment=SEG)); o.put('tpch_orders', od); o.put('tpch_lineitem', li)
-        # deltas: new orders with their lines (60%), order delete with lines (20%), order date/price update (20%), by orders fraction
-        nexto = no; st = 2000
-        order = np.argsort(sm(1999, no), kind='stable'); pos = 0
-        start = np.searchsorted(li['l_orderkey'], np.arange(no)); end = np.append(start[1:], len(li['l_orderkey']))
-        for label, frac, reps in SIZES:
-            for r in range(reps):
-                st += 20; d = int(no * frac); ni, nu, nd = d * 6 // 10, d * 2 // 10, d * 2 // 10
-                oi, lii = mk(st, np.arange(nexto, nexto + ni, dtype=np.int64)); nexto += ni
-                up, de = order[pos:pos + nu], order[pos + nu:pos + nu + nd]; pos += nu + nd   # each base order is touched at most once
-                lidx = lambda ks: np.concatenate([np.arange(start[k], end[k]) for k in ks]) if len(ks) else np.zeros(0, np.int64)
-                ld, lu = lidx(de), lidx(up)
-                lnew = {k: li[k][lu].copy() for k in li}; lnew['l_extendedprice'] = 90_000 + below(st + 10, len(lu), 10_000_000)
-                onew = {k: od[k][up].copy() for k in od}; onew['o_shippriority'] = np.ones(nu, np.int64)
-                cat = lambda ps, base: dict({k: np.concatenate([p[0][k] for p in ps]) for k in base}, w=np.concatenate([np.full(len(next(iter(p[0].values()))), p[1], np.int64) for p in ps]))
-                o.put(f'tpch_orders_d{label}_{r}', cat([({k: od[k][de] for k in od}, -1), ({k: od[k][up] for k in od}, -1), (onew, 1), (oi, 1)], od))
-                o.put(f'tpch_lineitem_d{label}_{r}', cat([({k: li[k][ld] for k in li}, -1), ({k: li[k][lu] for k in li}, -1), (lnew, 1), (lii, 1)], li))
-    if 'scd' in a.only:
-        K = a.scd_keys
-        CITY = [f'City-{i:04d}' for i in range(2000)]; CTRY = [f'Country {i:03d}' for i in range(200)]; SEGS = SEG; TIER = ['bronze', 'silver', 'gold', 'platinum']
-        CH = ['web', 'store', 'partner', 'phone', 'app', 'email']
-        def rows(st, keys, t):
-            n = len(keys)
-            return dict(id=keys, name=below(st, n, 1 << 40), city=below(st + 1, n, 2000), country=below(st + 2, n, 200), segment=below(st + 3, n, 5), tier=below(st + 4, n, 4), channel=below(st + 5, n, 6), credit=below(st + 6, n, 1_000_000), score=below(st + 7, n, 1000), balance=below(st + 8, n, 1 << 33), seq=t)
-        DD = dict(city=CITY, country=CTRY, segment=SEGS, tier=TIER, channel=CH)
-        def put(name, c):
-            n = len(c['id'])
-            for k, v in c.items(): np.ascontiguousarray(v, dtype=np.int64).tofile(f'{o.d}/raw/{name}.{k}.bin')
-            cols = {}
-            for k, v in c.items():
-                if k == 'name': cols[k] = pa.array(np.char.add('Name-', np.char.mod('%013d', v)))
-                elif k in DD: cols[k] = pa.DictionaryArray.from_arrays(pa.array(v.astype(np.int32)), pa.array(DD[k])).cast(pa.string())
-                elif k == 'op': cols[k] = pa.array(np.where(v == 1, 'D', 'U'))
-                elif k == 'seq': cols[k] = pa.array(T0 + v * 1_000_000).cast(pa.timestamp('us'))
-                else: cols[k] = pa.array(v)
-            pq.write_table(pa.table(cols), f'{o.d}/{name}.parquet', compression='zstd', compression_level=1, row_group_size=1 << 20); o.man[name] = n
-        keys = (np.arange(K, dtype=np.int64) * 611953 + 3) % K if K % 611953 else np.arange(K)
-        base = rows(5000, keys, below(5010, K, 1_000_000)); put('dim_init', base)
-        st = 6000; now = 2_000_000; nextk = K
-        prev_batch_time = now
-        for label, frac, reps in [("0.1", 0.001, 7), ("1", 0.01, 5), ("10", 0.1, 3)]:
-            for r in range(reps):
-                st += 20; d = int(K * frac); nn = d // 10     # 10% new keys, the rest hits existing keys; 5% deletes; 5% out-of-order (an event time before the previous batch)
-                ks = np.unique(below(st, d - nn, nextk)); ks = np.concatenate([ks, np.arange(nextk, nextk + nn)]); nextk += nn
-                ks = ks[np.argsort(sm(st + 1, len(ks)), kind='stable')]; n = len(ks)
-                now += 1_000_000
-                t = now + below(st + 2, n, 900_000)
-                ooo = u01(st + 3, n) < 0.05; t[ooo] = 1_000_000 + below(st + 4, int(ooo.sum()), now - 1_000_000)
-                c = rows(st + 5, ks, t); c['op'] = ((u01(st + 15, n) < 0.05) & (ks < nextk - nn)).astype(np.int64)
-                put(f'dim_cdc{label}_{r}', c)
-    json.dump(o.man, open(mf, 'w'), indent=0)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, required=True, help="orders in the beginning")
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--shares", type=int, nargs="+", help="deltas of so many per cent alone")
+    args = parser.parse_args()
+    output = Output(args.out)
+    if args.shares:
+        for per_cent in args.shares:
+            alone(output, args.rows, per_cent)
+    else:
+        series(output, args.rows)
+
+
 main()

@@ -1,53 +1,21 @@
-"""Tables of a run, in Markdown."""
-import os
-import platform
+"""The results of a run, as tables in Markdown."""
 import statistics
-import subprocess
 
-TITLES = {
-    "w1lin": "W1lin: count, sum per customer",
-    "w1": "W1: count, sum, min, max per customer",
-    "w2": "W2: orders LEFT JOIN customers, count and sum per day and tier",
-    "w3": "W3: like TPC-H Q3, top 10",
-    "w5": "W5: different customers per day",
-    "w6": "W6: three largest orders per customer, numbered",
-    "epochs": "Epochs: filter, then count and sum per customer",
-    "idle": "Idle: twenty operators in a row",
-}
-LABELS = ["0.01", "0.1", "1", "10"]
+from views import DELTAS, TITLES, WORKLOADS
 
-
-def median(values):
-    return statistics.median(values)
-
-
-def of_system(lines, workload, peer, workers):
-    return [e for e in lines if (e["workload"], e["peer"], e["workers"]) == (workload, peer, workers)]
-
-
-def figures(entries):
-    """The medians over all runs of a program: name of a column to value, wall times in ms with a `wall` before it."""
-    result = {}
-    first = entries[0]
-    if first["peer"] == "duckdb":
-        result["load"] = median([r["cpu_s"] * 1e3 for e in entries for r in e["runs"]])
-        result["wall load"] = median([r["wall_s"] * 1e3 for e in entries for r in e["runs"]])
-    else:
-        result["load"] = median([e["load"]["cpu_s"] * 1e3 for e in entries])
-        result["wall load"] = median([e["load"]["wall_s"] * 1e3 for e in entries])
-        result["resident"] = median([e["load"]["resident_mib"] for e in entries])
-        for label in first["deltas"]:
-            result[label] = median([s["cpu_s"] * 1e3 for e in entries for s in e["deltas"][label]])
-            result["wall " + label] = median([s["wall_s"] * 1e3 for e in entries for s in e["deltas"][label]])
-        for name in ("single", "empty"):
-            if name in first:
-                result[name] = median([e[name]["cpu_s"] / e[name]["count"] * 1e3 for e in entries])
-                result["wall " + name] = median([e[name]["median_us"] / 1e3 for e in entries])
-                result[name + "/s"] = median([e[name]["count"] / e[name]["wall_s"] for e in entries])
-        if "state_bytes" in first:
-            result["state"] = median([e["state_bytes"] / 2**20 for e in entries])
-    result["peak"] = median([e["peak_mib"] for e in entries])
-    return result
+LABELS = list(DELTAS)
+# Column, title, and how many times our figure the better of the other incremental systems shall have.
+COLUMNS = [
+    ("load", "load", 3),
+    ("0.01", "0.01 %", 3),
+    ("0.1", "0.1 %", 5),
+    ("1", "1 %", 5),
+    ("10", "10 %", 5),
+    ("single", "one row", None),
+    ("empty", "no row", None),
+    ("resident", "memory", 2),
+]
+NAMES = {"ours": "deltaic", "differential": "differential", "dbsp": "dbsp", "duckdb": "DuckDB"}
 
 
 def number(value):
@@ -59,107 +27,193 @@ def number(value):
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 0.1 else f"{value:.3f}" if value >= 0.01 else f"{value:.4f}"
 
 
-def pair(row, name):
-    return f"{number(row[name])} / {number(row['wall ' + name])}" if name in row else ""
-
-
-def systems(lines, workload):
-    """Peer and workers, in the order of their first run."""
-    return list(dict.fromkeys((e["peer"], e["workers"]) for e in lines if e["workload"] == workload))
-
-
 def table(header, rows):
     rule = ["---"] + ["---:"] * (len(header) - 1)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, rule, *rows]) + "\n"
 
 
-def of_workload(workload, lines):
-    """CPU and wall medians of every system."""
-    header = ["ms of CPU / wall", "load", *(f"{label} %" for label in LABELS), "one row", "no row", "resident MiB", "peak MiB", "state MiB"]
-    rows = []
-    for peer, workers in systems(lines, workload):
-        row = figures(of_system(lines, workload, peer, workers))
-        name = f"{peer}, {workers} thread{'s' if workers > 1 else ''}" + (" (full query)" if peer == "duckdb" else "")
-        times = [pair(row, column) for column in ("load", *LABELS, "single", "empty")]
-        rows.append([name, *times, *(number(row.get(column)) for column in ("resident", "peak", "state"))])
-    return f"### {TITLES[workload]}\n\n" + table(header, rows)
+def short(workload):
+    return TITLES[workload].split(":")[0]
 
 
-def summary(workloads, lines):
-    """How many times our CPU time (or memory) the others take, one thread each."""
-    columns = ["load", *LABELS, "single", "empty", "resident"]
-    titles = ["load", *(f"{label} %" for label in LABELS), "one row", "no row", "resident"]
-    rows = []
-    for workload in workloads:
-        own = of_system(lines, workload, "ours", 1)
-        if not own:
-            continue
-        own = figures(own)
-        for peer, workers in systems(lines, workload):
-            if peer == "ours" or workers != 1:
+def threads(count):
+    return "1 thread" if count == 1 else f"{count} threads"
+
+
+def figures(entries):
+    """The medians over all runs of a program: CPU times in ms, wall times in ms with `wall` before the name, MiB."""
+    median = lambda values: statistics.median(list(values))
+    result = {"peak": median(e["peak_mib"] for e in entries)}
+    first = entries[0]
+
+    def steps(name, steps):
+        result[name] = median(step["cpu_s"] * 1e3 for step in steps)
+        result["wall " + name] = median(step["wall_s"] * 1e3 for step in steps)
+
+    if first["peer"] == "duckdb":
+        steps("query", [run for e in entries for run in e["runs"]])
+        return result
+    steps("load", [e["load"] for e in entries])
+    result["resident"] = median(e["load"]["resident_mib"] for e in entries)
+    for label in first["deltas"]:
+        steps(label, [step for e in entries for step in e["deltas"][label]])
+    for name in ("single", "empty"):
+        if name in first:
+            result[name] = median(e[name]["cpu_s"] / e[name]["count"] * 1e3 for e in entries)
+            result["wall " + name] = median(e[name]["median_us"] / 1e3 for e in entries)
+    if "state_bytes" in first:
+        result["state"] = median(e["state_bytes"] / 2**20 for e in entries)
+    return result
+
+
+class Results:
+    """The lines of all programs."""
+
+    def __init__(self, lines):
+        self.lines = lines
+        self.workloads = [workload for workload in WORKLOADS if self.systems(workload)]
+
+    def entries(self, workload, peer, workers, share=None):
+        wanted = (workload, peer, workers, share)
+        return [e for e in self.lines if (e["workload"], e["peer"], e["workers"], e.get("share")) == wanted]
+
+    def systems(self, workload):
+        """Peer and workers, in the order of their first run."""
+        return list(dict.fromkeys((e["peer"], e["workers"]) for e in self.lines if e["workload"] == workload))
+
+    def figures(self, workload, peer, workers, share=None):
+        entries = self.entries(workload, peer, workers, share)
+        return figures(entries) if entries else {}
+
+    def incremental(self, workload, workers):
+        """The other systems that maintain the view."""
+        return [peer for peer, count in self.systems(workload) if peer not in ("ours", "duckdb") and count == workers]
+
+    def ratio(self, workload, column, workers, prefix=""):
+        """How many times our figure the better of the other incremental systems has, and its name."""
+        name = column if column == "resident" else prefix + column
+        ours = self.figures(workload, "ours", workers).get(name)
+        others = [(self.figures(workload, peer, workers).get(name), peer) for peer in self.incremental(workload, workers)]
+        others = [(value, peer) for value, peer in others if value]
+        if not ours or not others:
+            return None
+        value, peer = min(others)
+        return value / ours, peer
+
+    def has(self, peer, workers):
+        return any(e["peer"] == peer and e["workers"] == workers for e in self.lines)
+
+    def ratios(self, workers, prefix=""):
+        rows = [["aim", *("" if aim is None else str(aim) for _, _, aim in COLUMNS)]]
+        for workload in self.workloads:
+            found = [(self.ratio(workload, column, workers, prefix), aim or 1) for column, _, aim in COLUMNS]
+            rows.append([short(workload), *("" if ratio is None else shown(ratio[0], aim) for ratio, aim in found)])
+        return table(["", *(title for _, title, _ in COLUMNS)], rows)
+
+    def against_recompute(self):
+        """How many times our CPU time DuckDB's query takes."""
+        rows = []
+        for workload in self.workloads:
+            ours, duckdb = self.figures(workload, "ours", 1), self.figures(workload, "duckdb", 1)
+            if ours and duckdb:
+                ratios = [shown(duckdb["query"] / ours[column], 1) for column in ("load", *LABELS)]
+                rows.append([short(workload), number(duckdb["query"]), *ratios])
+        return table(["", "the query, ms", "load", *(f"{label} %" for label in LABELS)], rows)
+
+    def shortfalls(self, workers, prefix=""):
+        """Every cell of the table of ratios that is below its aim, the worst first; nothing if there is none."""
+        found = []
+        for workload in self.workloads:
+            for column, title, aim in COLUMNS:
+                ratio = self.ratio(workload, column, workers, prefix)
+                if ratio and ratio[0] < (aim or 1):
+                    found.append((*ratio, workload, column, title, aim))
+        rows = []
+        for ratio, peer, workload, column, title, aim in sorted(found, key=lambda cell: cell[0]):
+            name, unit = (column, "MiB") if column == "resident" else (prefix + column, "ms")
+            values = [f"{number(self.figures(workload, who, workers)[name])} {unit}" for who in ("ours", peer)]
+            rows.append([f"{short(workload)}, {title}", values[0], f"{NAMES[peer]} {values[1]}", shown(ratio, 1), str(aim or "")])
+        return table([threads(workers), "deltaic", "the better peer", "ratio", "aim"], rows) if rows else ""
+
+    def memory(self):
+        peers = [peer for peer in ("ours", "differential", "dbsp", "duckdb") if self.has(peer, 1)]
+        header = ["MiB, 1 thread", "state"]
+        header += [f"{NAMES[peer]} {what}" for what in ("resident", "peak") for peer in peers if (what, peer) != ("resident", "duckdb")]
+        rows = []
+        for workload in self.workloads:
+            all_figures = {peer: self.figures(workload, peer, 1) for peer in peers}
+            row = [short(workload), number(all_figures.get("ours", {}).get("state"))]
+            for what in ("resident", "peak"):
+                row += [number(all_figures[peer].get(what)) for peer in peers if (what, peer) != ("resident", "duckdb")]
+            rows.append(row)
+        return table(header, rows)
+
+    def throughput(self):
+        """Rows of the input per second of CPU."""
+        rows = []
+        for workload in self.workloads:
+            peers = [peer for peer, workers in self.systems(workload) if peer != "duckdb" and workers == 1]
+            for peer in peers:
+                own, entry = self.figures(workload, peer, 1), self.entries(workload, peer, 1)[0]
+                counts = {"load": entry["load"]["rows"]} | {label: steps[0]["rows"] for label, steps in entry["deltas"].items()}
+                cells = [f"{counts[c] / own[c] / 1e3:.2f}" if c in counts and own.get(c) else "" for c in ("load", *LABELS)]
+                rows.append([f"{short(workload)}, {NAMES[peer]}", *cells])
+        return table(["million rows per CPU second, 1 thread", "load", *(f"{label} %" for label in LABELS)], rows)
+
+    def crossover(self, shares):
+        """Our CPU time by the share of rows that change, and where it reaches DuckDB's for the query."""
+        rows = []
+        for workload in self.workloads:
+            duckdb, ours = self.figures(workload, "duckdb", 1), self.figures(workload, "ours", 1)
+            if not duckdb or not ours:
                 continue
-            other = figures(of_system(lines, workload, peer, 1))
-            against = {column: other["load"] for column in ("load", *LABELS)} if peer == "duckdb" else other
-            ratio = lambda c: f"{against[c] / own[c]:.2f}" if against.get(c) and own.get(c) else ""
-            rows.append([f"{workload}, {peer}", *map(ratio, columns)])
-    note = "Times our CPU time (memory), one thread; above 1 we are faster (smaller). DuckDB's full query stands against every column.\n\n"
-    return "### Ratios\n\n" + note + table(["workload, system", *titles], rows)
+            points = [(float(label), ours[label]) for label in LABELS]
+            for share in shares:
+                own = self.figures(workload, "ours", 1, share)
+                points += [(float(share), own[str(share)])] if own else []
+            times = [number(time) for _, time in points[2:]]
+            rows.append([short(workload), number(duckdb["query"]), *times, equal_share(points, duckdb["query"])])
+        header = ["CPU ms, 1 thread", "DuckDB's query", *(f"{share} %" for share in (1, 10, *shares))]
+        return table([*header, "equal at"], rows)
 
-
-def machine():
-    with open("/proc/cpuinfo") as file:
-        model = next((l.split(":", 1)[1].strip() for l in file if l.startswith("model name")), platform.machine())
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout.strip()
-    return f"{model}, {os.cpu_count()} CPUs, {memory:.0f} GiB, Linux {platform.release()}, {rustc}, load average {os.getloadavg()[0]:.1f}"
-
-
-def document(args, lines):
-    """docs/performance.md."""
-    names = {"ours": "our kernel", "differential": "differential-dataflow", "dbsp": "dbsp", "duckdb": "DuckDB"}
-    peers = ", ".join(names[p] for p in dict.fromkeys(e["peer"] for e in lines))
-    strings = " Customers, status and tier are strings." if args.strings else ""
-    parts = [
-        "# Performance\n",
-        f"This page is written by `benches/peers/run --write`. {peers} in one run over the same inputs, {args.rows:,} base"
-        f" rows, {args.repeat} run{'s' if args.repeat > 1 else ''} of each program; all checksums agree.{strings}\n",
-        f"Machine: {machine()}.\n",
-        LIMITS,
-        summary(args.workloads, lines),
-        losses(args.workloads, lines),
-        "## Figures\n",
-        *(of_workload(workload, lines) for workload in args.workloads),
-    ]
-    return "\n".join(parts)
-
-
-LIMITS = """\
-## What is measured
-
-- From columns in memory to the view's delta, drained into a checksum. Making rows from columns, or Arrow arrays, is part
-  of it; reading files, planning and durability are not. DuckDB's figure is the full query over its tables in memory.
-- The load is one epoch; then come deltas of 0.01, 0.1, 1 and 10 % of the base rows (60 % inserts, 20 % updates, 20 %
-  deletes; an update is two rows), 20, 10, 5 and 3 of them; medians. Then rows one by one, each an epoch (mean CPU time,
-  median wall time), and epochs without rows.
-- CPU time is that of all threads of the process. It is the figure to compare when the machine does other work.
-- Differential and dbsp may merge in the background between deltas, outside the clock.
-- Our load holds all input columns until the epoch ends, so peak memory has them in it.
-- Checksums are compared between the systems, and with DuckDB's over the final tables.
-"""
-
-
-def losses(workloads, lines):
-    """Where another incremental system takes less CPU time or memory, one thread."""
-    titles = {"load": "the load", "single": "one row", "empty": "no row", "resident": "memory after the load"}
-    found = []
-    for workload in workloads:
-        own = of_system(lines, workload, "ours", 1)
-        for peer, workers in systems(lines, workload):
-            if not own or peer in ("ours", "duckdb") or workers != 1:
+    def times(self, workload):
+        """CPU and wall medians of every system."""
+        header = ["ms of CPU / wall", "load", *(f"{label} %" for label in LABELS), "one row, µs", "no row, µs", "resident MiB", "peak MiB"]
+        rows, counted = [], {}
+        for peer, workers in self.systems(workload):
+            own = self.figures(workload, peer, workers)
+            if not own:
                 continue
-            ours, other = figures(own), figures(of_system(lines, workload, peer, 1))
-            for column in ("load", *LABELS, "single", "empty", "resident"):
-                if ours.get(column) and other.get(column) and other[column] < ours[column]:
-                    title = titles.get(column, f"{column} %")
-                    found.append(f"- {workload}, {title}: {peer} takes {other[column] / ours[column]:.2f} of ours\n")
-    return "## Where we lose\n\n" + ("".join(found) or "Nowhere in this run.\n")
+            entry = self.entries(workload, peer, workers)[0]
+            if peer == "duckdb":
+                cells = [f"{pair(own, 'query')} (query)", *[""] * 6, ""]
+            else:
+                counted = counted or {"load": entry["load"]["rows"], **{label: steps[0]["rows"] for label, steps in entry["deltas"].items()}}
+                cells = [*(pair(own, column) for column in ("load", *LABELS)), pair(own, "single", 1e3), pair(own, "empty", 1e3)]
+                cells.append(number(own["resident"]))
+            rows.append([f"{NAMES[peer]}, {threads(workers)}", *cells, number(own["peak"])])
+        counts = ["rows", *(f"{counted[c]:,}" if c in counted else "" for c in ("load", *LABELS)), *[""] * 4]
+        filled = [i for i in range(len(header)) if i == 0 or any(row[i] for row in rows)]
+        pick = lambda row: [row[i] for i in filled]
+        return f"### {TITLES[workload]}\n\n" + table(pick(header), [pick(row) for row in (counts, *rows)])
+
+
+def shown(ratio, aim):
+    """The ratio, in bold where it is below the aim."""
+    text = f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.1f}" if ratio >= 2 else f"{ratio:.2f}"
+    return f"**{text}**" if ratio < aim else text
+
+
+def pair(row, name, factor=1):
+    return f"{number(row[name] * factor)} / {number(row['wall ' + name] * factor)}" if name in row else ""
+
+
+def equal_share(points, time):
+    """The share of rows at which the times, on straight lines between the points, reach this time."""
+    below = (0.0, 0.0)
+    for share, spent in points:
+        if spent >= time:
+            part = (time - below[1]) / (spent - below[1]) if spent > below[1] else 1
+            return f"{below[0] + part * (share - below[0]):.2g} %"
+        below = (share, spent)
+    return f"above {points[-1][0]:g} %"

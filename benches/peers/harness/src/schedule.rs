@@ -30,6 +30,9 @@ pub trait System {
     /// Time for work in the background, as a system has that waits for rows.
     fn settle(&mut self) {}
 
+    /// Gives memory that nothing is in back to the operating system.
+    fn give_back(&mut self) {}
+
     /// What has been drained.
     fn check(&self) -> Check;
 
@@ -78,8 +81,10 @@ fn load(system: &mut dyn System, arguments: &Arguments) -> Result<Load> {
     system.commit()?;
     system.meet();
     load.spent += clock.spent();
-    load.resident_mib = resident_mib().0;
     system.settle();
+    system.give_back();
+    system.meet();
+    load.resident_mib = resident_mib().0;
     Ok(load)
 }
 
