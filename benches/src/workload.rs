@@ -197,6 +197,7 @@ fn by_day_and_tier(
     let customers = project(builder, customers, columns)?;
     let (left, right) = (builder.schema(orders)?, builder.schema(customers)?);
     let join = Join::try_new(JoinSpec {
+        columns: JoinKind::Left.columns(&left, &right),
         output: joined_schema(&left, &right),
         left,
         right,

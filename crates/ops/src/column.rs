@@ -22,4 +22,8 @@ impl Evaluator for ColumnRef {
     fn cannot_fail(&self) -> bool {
         true
     }
+
+    fn column(&self) -> Option<usize> {
+        Some(self.0)
+    }
 }

@@ -19,6 +19,11 @@ pub trait Evaluator: Debug + Send + Sync {
     fn cannot_fail(&self) -> bool {
         false
     }
+
+    /// The number of the column that it evaluates to, if it is nothing but a column.
+    fn column(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// Which rows of an input must meet in one shard.

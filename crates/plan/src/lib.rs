@@ -16,6 +16,7 @@
 //! | `decision` | which way to refresh, by cost |
 
 mod catalog;
+mod circuit;
 mod ddl;
 mod decision;
 mod errors;

@@ -10,28 +10,23 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use deltaic_batch::{Error, Result};
-use deltaic_exec::{Circuit, CircuitBuilder, CircuitOptions, NodeId};
-use deltaic_ops::{
-    Aggregate, AggregateSpec, ColumnRef, Distinct, Evaluator, Filter, Join, JoinSpec, Operator,
-    Project, TopK, TopKSpec, UnionAll,
-};
+use deltaic_exec::{Circuit, CircuitOptions};
+use deltaic_ops::{ColumnRef, Evaluator};
 
 use crate::catalog::{Source, Sources};
+use crate::circuit;
 use crate::decision::{self, Decision, RefreshPolicy, ViewStats};
 use crate::errors;
 use crate::explain;
-use crate::hybrid::Recompute;
 use crate::lower::Lowering;
 use crate::session::provider::TableInput;
 use crate::session::{Planned, optimize};
 use crate::technique::Technique;
-use crate::tree::{Fingerprint, Kind, Node, NodeIx, Tree};
+use crate::tree::{Fingerprint, Kind, NodeIx, Tree};
 
 /// Version of what a fingerprint covers; raise it when stored state of an equal plan no longer
 /// fits.
-const FINGERPRINT_VERSION: &str = "1";
-/// Name of the output of a view's circuit.
-const OUTPUT: &str = "view";
+const FINGERPRINT_VERSION: &str = "2";
 
 /// A planned view.
 #[derive(Debug, Clone)]
@@ -250,37 +245,13 @@ impl ViewPlan {
 
     /// A circuit with one source per table read and one output named `view`.
     pub fn circuit(&self, options: CircuitOptions) -> Result<Circuit> {
-        let inner = &self.inner;
-        let mut builder = CircuitBuilder::new();
-        let mut ids: Vec<NodeId> = Vec::with_capacity(inner.tree.nodes.len());
-        for node in &inner.tree.nodes {
-            let id = match &node.kind {
-                Kind::Source { name } => builder.source(name.clone(), node.schema.clone())?,
-                _ => {
-                    let inputs: Vec<NodeId> = node.inputs.iter().map(|&i| ids[i]).collect();
-                    builder.add(operator(&inner.tree, node)?, &inputs)?
-                }
-            };
-            ids.push(id);
-        }
-        // Tables that the query names but does not need after all still take their deltas.
-        for (name, schema) in &inner.sources {
-            let used = |node: &Node| matches!(&node.kind, Kind::Source { name: n } if n == name);
-            if !inner.tree.nodes.iter().any(used) {
-                builder.source(name.clone(), schema.clone())?;
-            }
-        }
-        let mut root = ids[inner.root];
-        if builder.schema(root)? != inner.schema {
-            // Operators name their output columns themselves.
-            let columns = (inner.schema.fields().iter().enumerate())
-                .map(|(i, f)| (Arc::new(ColumnRef(i)) as Arc<dyn Evaluator>, f.as_ref().clone()))
-                .collect();
-            let rename = Project::try_new(builder.schema(root)?, columns, "rename".into())?;
-            root = builder.add(Arc::new(rename), &[root])?;
-        }
-        builder.output(OUTPUT, root)?;
-        builder.build(options)
+        circuit::build(
+            &self.inner.tree,
+            self.inner.root,
+            &self.inner.sources,
+            &self.inner.schema,
+            options,
+        )
     }
 
     /// The tree with technique, state and reason per node.
@@ -304,56 +275,4 @@ impl ViewPlan {
         let stable = self.inner.unstable.is_empty();
         decision::decide(&self.inner.tree, self, policy, stats, stable)
     }
-}
-
-/// The operator of a node that is no source.
-fn operator(tree: &Tree, node: &Node) -> Result<Arc<dyn Operator>> {
-    let input = |i: usize| match node.inputs.get(i) {
-        Some(&ix) => Ok(tree.schema(ix).clone()),
-        None => Err(Error::internal("PLAN_INPUT", format!("{} has no input {i}", node.detail))),
-    };
-    let detail = node.detail.clone();
-    Ok(match &node.kind {
-        Kind::Source { name } => {
-            return Err(Error::internal("PLAN_SOURCE", format!("'{name}' is not an operator")));
-        }
-        Kind::Filter { predicate } => {
-            Arc::new(Filter::try_new(input(0)?, predicate.clone(), detail)?)
-        }
-        Kind::Project { columns } => {
-            Arc::new(Project::try_new(input(0)?, columns.clone(), detail)?)
-        }
-        Kind::UnionAll => Arc::new(UnionAll::try_new(node.schema.clone(), node.inputs.len())?),
-        Kind::Join { kind, on, null_equals_null, residual } => Arc::new(Join::try_new(JoinSpec {
-            left: input(0)?,
-            right: input(1)?,
-            kind: *kind,
-            on: on.clone(),
-            null_equals_null: *null_equals_null,
-            residual: residual.clone(),
-            output: node.schema.clone(),
-            detail,
-        })?),
-        Kind::Aggregate { keys, calls } => Arc::new(Aggregate::try_new(AggregateSpec {
-            input: input(0)?,
-            keys: keys.clone(),
-            calls: calls.clone(),
-        })?),
-        Kind::Distinct => Arc::new(Distinct::try_new(input(0)?)?),
-        Kind::TopK { partition, order, offset, limit, number } => {
-            Arc::new(TopK::try_new(TopKSpec {
-                input: input(0)?,
-                partition: partition.clone(),
-                order: order.clone(),
-                offset: *offset,
-                limit: *limit,
-                number: number.clone(),
-            })?)
-        }
-        Kind::Constant { region } => Arc::new(Recompute::new(region.clone(), Vec::new(), detail)),
-        Kind::Hybrid { region, .. } => {
-            let schemas = node.inputs.iter().map(|&i| tree.schema(i).clone()).collect();
-            Arc::new(Recompute::new(region.clone(), schemas, detail))
-        }
-    })
 }

@@ -162,6 +162,7 @@ impl Build {
             on,
             null_equals_null,
             residual: None,
+            columns: (0..fields.len()).collect(),
             output: Arc::new(Schema::new(fields)),
             detail: String::new(),
         };

@@ -187,6 +187,7 @@ fn rows_without_columns_flow_and_join() {
                 on: Vec::new(),
                 null_equals_null: false,
                 residual: None,
+                columns: Vec::new(),
                 output: none.clone(),
                 detail: String::new(),
             });

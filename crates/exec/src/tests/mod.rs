@@ -70,6 +70,7 @@ fn join(kind: JoinKind, output: SchemaRef) -> Arc<Join> {
             on: vec![(0, 0)],
             null_equals_null: false,
             residual: None,
+            columns: kind.columns(&pairs(), &pairs()),
             output,
             detail: "k = k".into(),
         })

@@ -1,10 +1,13 @@
 //! Absorbing the delta of one side: its pairs, its lone rows, and what it does to the other side's
 //! lone rows.
 
+use std::sync::Arc;
+
 use arrow::array::{
     Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array,
 };
 use arrow::compute::take_arrays;
+use arrow::datatypes::Field;
 use deltaic_batch::{Result, ZBatch};
 use deltaic_state::{AccumulatorColumn, GroupTable, Multisets};
 
@@ -331,23 +334,29 @@ impl Join {
     fn emit_lone(
         &self,
         side: &Side,
-        mut columns: Vec<ArrayRef>,
+        columns: Vec<ArrayRef>,
         weights: Vec<i64>,
         out: &mut dyn Output,
     ) -> Result<()> {
         if weights.is_empty() {
             return Ok(());
         }
-        if self.kind.emits_pairs() {
-            let fields = self.other(side).schema.fields();
-            let padding = fields.iter().map(|f| new_null_array(f.data_type(), weights.len()));
-            columns = if side.is_left {
-                columns.into_iter().chain(padding).collect()
+        let column = |(&column, field): (&usize, &Arc<Field>)| {
+            let (is_left, column) = self.locate(column);
+            if is_left == side.is_left {
+                columns[column].clone()
             } else {
-                padding.chain(columns).collect()
-            };
-        }
+                new_null_array(field.data_type(), weights.len())
+            }
+        };
+        let columns = self.columns.iter().zip(self.spec.output.fields()).map(column).collect();
         self.emit(columns, weights, out)
+    }
+
+    /// Whether a column of a pair is one of the left side, and its number there.
+    pub(super) fn locate(&self, column: usize) -> (bool, usize) {
+        let width = self.left.schema.fields().len();
+        if column < width { (true, column) } else { (false, column - width) }
     }
 
     /// Emits rows of the output.

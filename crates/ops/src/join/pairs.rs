@@ -1,11 +1,12 @@
 //! The pairs of a delta of one side with the rows of the other, in bounded blocks.
 
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow::compute::{FilterBuilder, take_arrays};
+use arrow::compute::{FilterBuilder, take};
 use deltaic_batch::{Error, Result};
 use deltaic_state::{GroupRows, Multisets};
 
 use super::keyed::Keyed;
+use super::side::Place;
 use super::spec::Join;
 use crate::{Output, selection};
 
@@ -33,7 +34,7 @@ pub(super) struct Pairs {
     pub(super) rows: Vec<usize>,
     /// Weights of the other side's rows.
     pub(super) weights: Vec<i64>,
-    /// Left columns, then right ones.
+    /// With a residual, left columns, then right ones; else the output's columns.
     pub(super) columns: Vec<ArrayRef>,
 }
 
@@ -93,15 +94,28 @@ impl Probe<'_> {
     /// Gathers one block, and keeps the pairs for which the residual is TRUE.
     fn pairs(&self, probe: &[u32], rows: &[u32], found: &GroupRows, base: usize) -> Result<Pairs> {
         let side = self.keyed.side;
-        let own = take_rows(self.keyed.delta.rows().columns(), probe)?;
-        // Keys are equal, so that those of the delta serve.
-        let key: Vec<ArrayRef> = side.key.iter().map(|&k| own[k].clone()).collect();
-        let other = self.join.other(side).whole(&key, &take_rows(&found.columns, rows)?)?;
-        let columns: Vec<ArrayRef> = if side.is_left {
-            own.into_iter().chain(other).collect()
-        } else {
-            other.into_iter().chain(own).collect()
+        let own = self.keyed.delta.rows().columns();
+        let all: Vec<usize>;
+        let wanted = match self.join.residual {
+            None => &self.join.columns,
+            Some(_) => {
+                all = (0..self.join.pair.fields().len()).collect();
+                &all
+            }
         };
+        let (own_rows, other_rows) = (Picked::new(probe), Picked::new(rows));
+        let columns = wanted.iter().map(|&column| {
+            let (is_left, column) = self.join.locate(column);
+            if is_left == side.is_left {
+                return own_rows.of(&own[column]);
+            }
+            match self.join.other(side).place(column) {
+                // Keys are equal, so that those of the delta serve.
+                Place::Key(position) => own_rows.of(&own[side.key[position]]),
+                Place::Value(position) => other_rows.of(&found.columns[position]),
+            }
+        });
+        let columns = columns.collect::<Result<_>>()?;
         let pairs = Pairs {
             probe: probe.to_vec(),
             rows: rows.iter().map(|&row| base + row as usize).collect(),
@@ -129,7 +143,11 @@ impl Probe<'_> {
             .map(|(&probe, &weight)| delta[probe as usize].checked_mul(weight))
             .collect::<Option<_>>()
             .ok_or_else(weight_overflow)?;
-        self.join.emit(pairs.columns.clone(), weights, out)
+        let columns = match self.join.residual {
+            None => pairs.columns.clone(),
+            Some(_) => self.join.columns.iter().map(|&c| pairs.columns[c].clone()).collect(),
+        };
+        self.join.emit(columns, weights, out)
     }
 }
 
@@ -156,13 +174,29 @@ impl Pairs {
     }
 }
 
-/// The given rows of each column; no copy when they are a contiguous range.
-fn take_rows(columns: &[ArrayRef], indices: &[u32]) -> Result<Vec<ArrayRef>> {
-    let first = indices.first().copied().unwrap_or(0);
-    if (first..).zip(indices).all(|(expected, &i)| expected == i) {
-        return Ok(columns.iter().map(|c| c.slice(first as usize, indices.len())).collect());
+/// Rows to be gathered from several columns.
+struct Picked {
+    length: usize,
+    /// The first row, if they are a contiguous range, which need not be copied.
+    range_from: Option<usize>,
+    indices: UInt32Array,
+}
+
+impl Picked {
+    fn new(rows: &[u32]) -> Self {
+        let first = rows.first().copied().unwrap_or(0);
+        let is_range = (first..).zip(rows).all(|(expected, &row)| expected == row);
+        let indices = if is_range { Vec::new() } else { rows.to_vec() };
+        let range_from = is_range.then_some(first as usize);
+        Self { length: rows.len(), range_from, indices: indices.into() }
     }
-    Ok(take_arrays(columns, &UInt32Array::from(indices.to_vec()), None)?)
+
+    fn of(&self, column: &ArrayRef) -> Result<ArrayRef> {
+        match self.range_from {
+            Some(first) => Ok(column.slice(first, self.length)),
+            None => Ok(take(column, &self.indices, None)?),
+        }
+    }
 }
 
 pub(super) fn weight_overflow() -> Error {

@@ -20,6 +20,15 @@ pub(super) enum Lone {
     Matched,
 }
 
+/// Where the state has a column of a side.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    /// Among the columns of the key.
+    Key(usize),
+    /// Among the others.
+    Value(usize),
+}
+
 /// One side, as planned.
 #[derive(Debug)]
 pub(super) struct Side {
@@ -80,12 +89,19 @@ impl Side {
         self.values.iter().map(|&v| rows.column(v).clone()).collect()
     }
 
+    /// Where the state has a column.
+    pub(super) fn place(&self, column: usize) -> Place {
+        match self.key.iter().position(|&key| key == column) {
+            Some(position) => Place::Key(position),
+            None => Place::Value(self.values.partition_point(|&value| value < column)),
+        }
+    }
+
     /// Whole rows from their key and their other columns.
     pub(super) fn whole(&self, key: &[ArrayRef], values: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
-        let mut values = values.iter();
-        let column = |column: usize| match self.key.iter().position(|&key| key == column) {
-            Some(position) => key.get(position).cloned(),
-            None => values.next().cloned(),
+        let column = |column: usize| match self.place(column) {
+            Place::Key(position) => key.get(position).cloned(),
+            Place::Value(position) => values.get(position).cloned(),
         };
         (0..self.schema.fields().len())
             .map(column)

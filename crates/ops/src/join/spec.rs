@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use deltaic_batch::{Error, Result};
 use deltaic_state::{AccumulatorType, GroupSpec, SlotSpec};
 
@@ -43,6 +43,12 @@ impl JoinKind {
         }
     }
 
+    /// All columns that a join of this kind may have in its output.
+    pub fn columns(self, left: &Schema, right: &Schema) -> Vec<usize> {
+        let right = if self.emits_pairs() { right.fields().len() } else { 0 };
+        (0..left.fields().len() + right).collect()
+    }
+
     /// The operator's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -72,7 +78,10 @@ pub struct JoinSpec {
     pub null_equals_null: bool,
     /// A further condition, over the left columns followed by the right ones; only TRUE matches.
     pub residual: Option<Arc<dyn Evaluator>>,
-    /// The left columns followed by the right ones, or the left ones only for semi and anti joins.
+    /// Which columns the output has, of the left ones followed by the right ones (semi and anti joins
+    /// have left ones only). Others are never gathered.
+    pub columns: Vec<usize>,
+    /// Those columns.
     pub output: SchemaRef,
     /// One line for explain.
     pub detail: String,
@@ -100,6 +109,7 @@ pub struct JoinSpec {
 ///     on: vec![(1, 0)],
 ///     null_equals_null: false,
 ///     residual: None,
+///     columns: vec![0, 1, 2, 3],
 ///     output: Arc::new(Schema::new(both)),
 ///     detail: "customer".into(),
 /// })?;
@@ -125,6 +135,8 @@ pub struct Join {
     pub(super) residual: Option<Arc<dyn Evaluator>>,
     /// Left columns, then right ones; what the residual sees.
     pub(super) pair: SchemaRef,
+    /// Which of them the output has.
+    pub(super) columns: Vec<usize>,
 }
 
 impl Join {
@@ -150,14 +162,15 @@ impl Join {
             if spec.kind == JoinKind::Inner { Algebra::Bilinear } else { Algebra::NonLinear };
         let operator = OperatorSpec {
             name: spec.kind.name(),
-            detail: spec.detail,
+            detail: spec.detail.clone(),
             inputs: vec![left.input(), right.input()],
-            output: spec.output,
+            output: spec.output.clone(),
             slots,
             algebra,
             output_is_set: false,
         };
-        Ok(Self { spec: operator, kind: spec.kind, left, right, residual: spec.residual, pair })
+        let JoinSpec { kind, residual, columns, .. } = spec;
+        Ok(Self { spec: operator, kind, left, right, residual, pair, columns })
     }
 }
 
@@ -191,15 +204,22 @@ fn check_keys(spec: &JoinSpec) -> Result<()> {
 }
 
 fn check_output(spec: &JoinSpec, pair: &SchemaRef) -> Result<()> {
-    let expected = if spec.kind.emits_pairs() { pair } else { &spec.left };
-    let same = expected.fields().len() == spec.output.fields().len()
-        && (expected.fields().iter().zip(spec.output.fields()))
-            .all(|(a, b)| a.data_type() == b.data_type());
-    if same {
+    let known = if spec.kind.emits_pairs() { pair } else { &spec.left };
+    let expected: Option<Vec<_>> =
+        spec.columns.iter().map(|&column| known.fields().get(column)).collect();
+    let same = |fields: &Vec<&Arc<Field>>| {
+        let mut pairs = fields.iter().zip(spec.output.fields());
+        fields.len() == spec.output.fields().len()
+            && pairs.all(|(a, b)| a.data_type() == b.data_type())
+    };
+    if expected.as_ref().is_some_and(same) {
         return Ok(());
     }
     Err(Error::internal(
         "JOIN_OUTPUT",
-        format!("the output must have the types of {expected:?}, but it is {:?}", spec.output),
+        format!(
+            "columns {:?} of {known:?} are not those of the output, {:?}",
+            spec.columns, spec.output
+        ),
     ))
 }

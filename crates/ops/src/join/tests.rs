@@ -49,6 +49,8 @@ struct Case {
     has_key: bool,
     has_residual: bool,
     null_equals_null: bool,
+    /// The output has every other column only, the last one first.
+    is_narrow: bool,
 }
 
 fn schema(names: &[&str]) -> SchemaRef {
@@ -57,9 +59,16 @@ fn schema(names: &[&str]) -> SchemaRef {
 }
 
 impl Case {
+    /// Which columns the output has.
+    fn columns(self) -> Vec<usize> {
+        let all = self.kind.columns(&schema(&["k", "v"]), &schema(&["rk", "rv"]));
+        if self.is_narrow { all.into_iter().filter(|c| c % 2 == 1).rev().collect() } else { all }
+    }
+
     fn join(self) -> Join {
-        let pairs = self.kind.emits_pairs();
-        let output = if pairs { schema(&["k", "v", "rk", "rv"]) } else { schema(&["k", "v"]) };
+        let names = ["k", "v", "rk", "rv"];
+        let columns = self.columns();
+        let output = schema(&columns.iter().map(|&column| names[column]).collect::<Vec<_>>());
         Join::try_new(JoinSpec {
             left: schema(&["k", "v"]),
             right: schema(&["rk", "rv"]),
@@ -67,6 +76,7 @@ impl Case {
             on: if self.has_key { vec![(0, 0)] } else { Vec::new() },
             null_equals_null: self.null_equals_null,
             residual: self.has_residual.then(|| Arc::new(Less) as Arc<dyn Evaluator>),
+            columns,
             output,
             detail: String::new(),
         })
@@ -83,7 +93,11 @@ impl Case {
     fn naive(self, left: &Table, right: &Table) -> View {
         use JoinKind::{Full, Left, LeftAnti, LeftSemi, Right};
         let mut view = View::new();
-        let mut add = |row: Vec<Cell>, w: i64| *view.entry(row).or_default() += w;
+        let columns = self.columns();
+        let mut add = |row: Vec<Cell>, w: i64| {
+            let row = columns.iter().map(|&column| row[column]).collect();
+            *view.entry(row).or_default() += w;
+        };
         for (&l, &lw) in left {
             let partners = || right.iter().filter(|(r, _)| self.matches(l, **r));
             let is_matched = partners().next().is_some();
@@ -174,7 +188,8 @@ fn integrate(view: &mut View, piece: &ZBatch) {
 }
 
 fn keyed(kind: JoinKind) -> Case {
-    Case { kind, has_key: true, has_residual: false, null_equals_null: false }
+    let (has_residual, null_equals_null, is_narrow) = (false, false, false);
+    Case { kind, has_key: true, has_residual, null_equals_null, is_narrow }
 }
 
 fn r(k: i64, v: i64) -> Row {
@@ -268,6 +283,7 @@ fn requests_that_do_not_fit_are_refused() {
         on,
         null_equals_null: false,
         residual: None,
+        columns: vec![0, 1],
         output,
         detail: String::new(),
     };
@@ -275,16 +291,19 @@ fn requests_that_do_not_fit_are_refused() {
     assert_eq!(code(spec(vec![(0, 3)], schema(&["k", "v"]))), "JOIN_KEY");
     assert_eq!(code(spec(vec![(0, 0)], schema(&["k", "v"]))), "JOIN_KEY");
     assert_eq!(code(spec(Vec::new(), schema(&["k"]))), "JOIN_OUTPUT");
+    let beyond = JoinSpec { columns: vec![0, 2], ..spec(Vec::new(), schema(&["k", "v"])) };
+    assert_eq!(code(beyond), "JOIN_OUTPUT");
 }
 
 fn case() -> impl Strategy<Value = Case> {
     let kind = prop::sample::select(KINDS.to_vec());
-    (kind, prop::bool::weighted(0.8), any::<bool>(), any::<bool>()).prop_map(
-        |(kind, has_key, has_residual, null_equals_null)| Case {
+    (kind, prop::bool::weighted(0.8), any::<[bool; 3]>()).prop_map(
+        |(kind, has_key, [has_residual, null_equals_null, is_narrow])| Case {
             kind,
             has_key,
             has_residual,
             null_equals_null,
+            is_narrow,
         },
     )
 }

@@ -48,8 +48,37 @@ impl<R: Rows> Block<R> {
     /// The rows of a group, empty where there are none.
     #[inline]
     pub(super) fn group(&self, group: u32) -> Range<usize> {
-        let at = self.groups.lower_bound(self.ends.len(), group.into());
+        let at = self.position(group);
         if self.has_group(at, group) { self.span(at) } else { 0..0 }
+    }
+
+    /// The first group that is not before `group`. Numbers of groups are dense, so that a guess by
+    /// proportion is near.
+    #[inline]
+    fn position(&self, group: u32) -> usize {
+        let (group, count) = (u64::from(group), self.ends.len());
+        let (first, last) = (self.groups.get(0), self.groups.get(count - 1));
+        if group <= first {
+            return 0;
+        }
+        if group > last {
+            return count;
+        }
+        let share = (group - first) * (count as u64 - 1) / (last - first);
+        let guess = usize::try_from(share).unwrap_or(0);
+        // The number is found between two that lie ever farther from the guess.
+        let (mut low, mut high, mut step) = (guess, guess, 1);
+        while self.groups.get(low) >= group && low > 0 {
+            high = low;
+            low = low.saturating_sub(step);
+            step *= 2;
+        }
+        while self.groups.get(high) < group {
+            low = high;
+            high = (high + step).min(count - 1);
+            step *= 2;
+        }
+        lower_bound(low..high, |at| self.groups.get(at) < group)
     }
 
     #[inline]
@@ -80,7 +109,7 @@ impl<R: Rows> Block<R> {
     ) -> Result<usize> {
         for at in part.clone() {
             let group = delta.groups[at];
-            let position = self.groups.lower_bound(self.ends.len(), group.into());
+            let position = self.position(group);
             let is_known = self.has_group(position, group);
             let rows = if is_known {
                 self.span(position)

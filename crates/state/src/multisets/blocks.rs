@@ -84,7 +84,7 @@ impl<R: Rows> Blocks<R> {
     ) -> Result<()> {
         if self.blocks.is_empty() {
             delta.weights.iter().enumerate().for_each(|(at, &weight)| tell(at, 0, weight));
-            self.fill(delta);
+            self.append(delta);
             return Ok(());
         }
         let (mut old, mut new) = (Sorted::default(), Sorted::default());
@@ -117,7 +117,8 @@ impl<R: Rows> Blocks<R> {
         self.replace(cuts);
         if self.blocks.len() > FEW_BLOCKS && self.rows < self.blocks.len() * BLOCK_ROWS_MIN {
             let all = self.unpack();
-            self.fill(&all);
+            *self = Self::default();
+            self.append(&all);
         }
         Ok(())
     }
@@ -186,14 +187,10 @@ impl<R: Rows> Blocks<R> {
         keep(self, copied, old.first_groups.len());
     }
 
-    /// Makes blocks of a whole list.
-    pub(super) fn fill(&mut self, all: &Sorted<R>) {
-        *self = Self::default();
-        self.rows = all.len();
-        let count = all.len().div_ceil(BLOCK_ROWS);
-        self.blocks.reserve_exact(count);
-        self.first_groups.reserve_exact(count);
-        self.push_all(all);
+    /// Appends rows that come after all that are there.
+    pub(super) fn append(&mut self, sorted: &Sorted<R>) {
+        self.rows += sorted.len();
+        self.push_all(sorted);
     }
 
     /// Appends blocks of about equal length.

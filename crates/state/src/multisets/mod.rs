@@ -221,8 +221,15 @@ fn add<R: Rows>(
     weights: &[i64],
     mut tell: impl FnMut(u32, i64, i64),
 ) -> Result<()> {
-    let (delta, sources) = sort(groups, rows, weights)?;
-    blocks.apply(&delta, |at, before, after| tell(sources[at], before, after))
+    let is_first = blocks.len() == 0;
+    sort(groups, rows, weights, |delta, sources| {
+        if is_first {
+            sources.iter().zip(&delta.weights).for_each(|(&row, &weight)| tell(row, 0, weight));
+            blocks.append(delta);
+            return Ok(());
+        }
+        blocks.apply(delta, |at, before, after| tell(sources[at], before, after))
+    })
 }
 
 impl Multisets {

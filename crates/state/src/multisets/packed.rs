@@ -73,16 +73,6 @@ impl PackedWords {
         }
     }
 
-    /// The first of `len` ascending words that is not below `word`.
-    pub(super) fn lower_bound(&self, len: usize, word: u64) -> usize {
-        let (mut from, mut to) = (0, len);
-        while from < to {
-            let middle = from.midpoint(to);
-            if self.get(middle) < word { from = middle + 1 } else { to = middle }
-        }
-        from
-    }
-
     /// True when the word can be stored without packing all of them anew.
     pub(super) fn fits(&self, word: u64) -> bool {
         let greatest = match &self.offsets {
@@ -163,9 +153,6 @@ mod tests {
                 let mut seen = Vec::new();
                 packed.for_each(1..3, |i, word| seen.push((i, word)));
                 assert_eq!(seen, [(0, words[1]), (1, words[2])]);
-                let found = words.iter().position(|&w| w >= words[1]).unwrap();
-                assert_eq!(packed.lower_bound(3, words[1]), found);
-                assert_eq!(packed.lower_bound(3, u64::MAX), 3);
                 let mut changed = packed.clone();
                 let mut model = words.clone();
                 for word in [words[2], words[0], words[0].midpoint(words[2])] {

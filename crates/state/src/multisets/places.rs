@@ -10,7 +10,6 @@ use deltaic_batch::Result;
 
 use super::blocks::{Blocks, Found};
 use super::rows::Rows;
-use super::sorted::sort;
 use super::{Multisets, Store};
 
 /// Which places of each group count.
@@ -106,9 +105,8 @@ fn apply<R: Rows>(
     touched: &[u32],
     places: Places,
 ) -> Result<Encoded<R>> {
-    let (delta, _) = sort(groups, rows, weights)?;
     let before = blocks.first(touched, places.end());
-    blocks.apply(&delta, |_, _, _| ())?;
+    super::add(blocks, groups, rows, weights, |_, _, _| ())?;
     let after = blocks.first(touched, places.end());
     let mut moves = Encoded::default();
     let (mut old, mut new) = (0, 0);

@@ -13,7 +13,7 @@ const RADIX_ROWS_MIN: usize = 256;
 const RADIX_BITS: u32 = 11;
 const RADIX: usize = 1 << RADIX_BITS;
 /// Rows that are sorted at a time, but for a larger group.
-const WINDOW_ROWS: usize = 1 << 14;
+const WINDOW_ROWS: usize = if cfg!(test) { 16 } else { 1 << 16 };
 
 /// A list of rows; the columns are of equal length.
 #[derive(Debug, Default, Clone)]
@@ -49,19 +49,18 @@ impl<R: Rows> Sorted<R> {
     }
 }
 
-/// Sorts a delta and adds up equal rows. Rows whose weights cancel out are left out. Also returns
-/// the position in the delta of the first copy of each row.
+/// Sorts a delta, adds up equal rows, and leaves those out whose weights cancel out. Hands the rows to
+/// `take` in order, some thousand at a time, never cutting a group; with each, the position in the
+/// delta of its first copy.
 pub(super) fn sort<R: Rows>(
     groups: &[u32],
     rows: &R,
     weights: &[i64],
-) -> Result<(Sorted<R>, Vec<u32>)> {
+    mut take: impl FnMut(&Sorted<R>, &[u32]) -> Result<()>,
+) -> Result<()> {
     let mut order = order(groups, |at| weights[at as usize] != 0);
-    let mut sorted: Sorted<R> = Sorted::default();
-    sorted.groups.reserve(order.len());
-    sorted.weights.reserve(order.len());
-    let mut sources = Vec::with_capacity(order.len());
-    let (mut ends, mut gathered) = (Vec::new(), R::default());
+    let (mut sorted, mut gathered): (Sorted<R>, R) = Default::default();
+    let (mut ends, mut sources) = (Vec::new(), Vec::new());
     let mut start = 0;
     while start < order.len() {
         ends.clear();
@@ -73,6 +72,8 @@ pub(super) fn sort<R: Rows>(
         }
         let window = &mut order[start..end];
         rows.sort_runs(window, &ends, &mut gathered);
+        sorted.clear();
+        sources.clear();
         let mut from = 0;
         for &end in &ends {
             let group = groups[window[from] as usize];
@@ -93,9 +94,10 @@ pub(super) fn sort<R: Rows>(
                 from = to;
             }
         }
+        take(&sorted, &sources)?;
         start = end;
     }
-    Ok((sorted, sources))
+    Ok(())
 }
 
 /// Positions of rows by group; within a group in their order.
@@ -153,13 +155,20 @@ mod tests {
     #[test]
     fn equal_rows_add_up_and_cancel_out() {
         let rows = WordRows(vec![[5_u64], [3], [5], [3], [9], [1]]);
-        let (sorted, sources) = sort(&[7, 7, 7, 2, 7, 7], &rows, &[1, 2, -1, 1, 0, -4]).unwrap();
-        assert_eq!(sorted.groups, [2, 7, 7]);
-        assert_eq!(sorted.rows.0, [[3], [1], [3]]);
-        assert_eq!(sorted.weights, [1, -4, 2]);
-        assert_eq!(sources, [3, 5, 1]);
+        let mut windows = 0;
+        let taken = sort(&[7, 7, 7, 2, 7, 7], &rows, &[1, 2, -1, 1, 0, -4], |sorted, sources| {
+            assert_eq!(sorted.groups, [2, 7, 7]);
+            assert_eq!(sorted.rows.0, [[3], [1], [3]]);
+            assert_eq!(sorted.weights, [1, -4, 2]);
+            assert_eq!(sources, [3, 5, 1]);
+            windows += 1;
+            Ok(())
+        });
+        taken.unwrap();
+        assert_eq!(windows, 1);
         let full = WordRows(vec![[5_u64], [5]]);
-        assert_eq!(sort(&[0, 0], &full, &[i64::MAX, 1]).unwrap_err().code(), "WEIGHT_OVERFLOW");
+        let error = sort(&[0, 0], &full, &[i64::MAX, 1], |_, _| Ok(())).unwrap_err();
+        assert_eq!(error.code(), "WEIGHT_OVERFLOW");
     }
 
     #[test]

@@ -74,9 +74,8 @@ fn by_day_and_tier(b: &mut CircuitBuilder, orders: NodeId, customers: NodeId) ->
     let day = Number("day", Arc::new(DayOf(TIME)));
     let orders = project(b, orders, vec![Column(CUSTOMER), day, Column(AMOUNT)])?;
     let customers = project(b, customers, vec![Column(0), Column(1)])?;
-    let joined = join(b, JoinKind::Left, orders, customers)?;
     // day, tier, amount
-    let narrow = project(b, joined, vec![Column(1), Column(4), Column(2)])?;
+    let narrow = join(b, JoinKind::Left, orders, customers, vec![1, 4, 2])?;
     group(b, narrow, 2, &[CountStar, Sum])
 }
 
@@ -106,11 +105,9 @@ fn top_orders(
     let lines = filter(b, lines, Compare::Greater(4, MARCH_15))?;
     let revenue = Number("revenue", Arc::new(Revenue { price: 2, discount: 3 }));
     let lines = project(b, lines, vec![Column(0), revenue])?;
-    let orders = join(b, JoinKind::Inner, orders, customers)?;
-    let orders = project(b, orders, vec![Column(1), Column(2), Column(3)])?;
-    let joined = join(b, JoinKind::Inner, orders, lines)?;
+    let orders = join(b, JoinKind::Inner, orders, customers, vec![1, 2, 3])?;
     // order, date, priority, revenue
-    let narrow = project(b, joined, vec![Column(0), Column(1), Column(2), Column(4)])?;
+    let narrow = join(b, JoinKind::Inner, orders, lines, vec![0, 1, 2, 4])?;
     let revenues = group(b, narrow, 3, &[Sum])?;
     let top = TopK::try_new(TopKSpec {
         input: b.schema(revenues)?,

@@ -40,16 +40,18 @@ pub fn project(builder: &mut CircuitBuilder, node: NodeId, columns: Vec<Select>)
     builder.add(Arc::new(project), &[node])
 }
 
-/// Inputs joined by their first columns.
+/// The given columns of inputs joined by their first columns.
 pub fn join(
     builder: &mut CircuitBuilder,
     kind: JoinKind,
     left: NodeId,
     right: NodeId,
+    columns: Vec<usize>,
 ) -> Result<NodeId> {
     let schemas = (builder.schema(left)?, builder.schema(right)?);
     let join = Join::try_new(JoinSpec {
-        output: pairs(&schemas.0, &schemas.1, kind),
+        output: Arc::new(pairs(&schemas.0, &schemas.1, kind).project(&columns)?),
+        columns,
         left: schemas.0,
         right: schemas.1,
         kind,
