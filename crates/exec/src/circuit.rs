@@ -178,6 +178,7 @@ impl Circuit {
                     index,
                     node,
                     nodes: &self.nodes,
+                    frees: &self.frees[index],
                     epoch: self.epoch,
                     shards: self.options.shards,
                 };

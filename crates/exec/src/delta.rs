@@ -25,12 +25,12 @@ pub(crate) struct Delta {
     by_key: Vec<Spread>,
 }
 
-/// One batch per shard, rows that are equal in the key in the same one.
+/// Pieces per shard, rows that are equal in the key in the same one.
 #[derive(Debug)]
 struct Spread {
     key: Vec<usize>,
     is_consolidated: bool,
-    batches: Vec<ZBatch>,
+    shards: Vec<Vec<ZBatch>>,
 }
 
 impl Delta {
@@ -92,14 +92,14 @@ impl Delta {
         Ok(())
     }
 
-    /// One batch per shard, spread as `exchange` asks, and consolidated if `consolidate` asks.
+    /// Pieces per shard, spread as `exchange` asks, and consolidated if `consolidate` asks.
     pub(crate) fn exchanged(
         &mut self,
         schema: &SchemaRef,
         exchange: &Exchange,
         consolidate: bool,
         shards: usize,
-    ) -> Result<Vec<ZBatch>> {
+    ) -> Result<Vec<Vec<ZBatch>>> {
         let key = match exchange {
             Exchange::Single => None,
             _ if shards == 1 => None,
@@ -108,18 +108,22 @@ impl Delta {
             Exchange::ByKey(key) => Some(key.clone()),
         };
         let Some(key) = key else {
-            let mut spread = vec![ZBatch::empty(schema.clone()); shards];
-            spread[0] = if consolidate { self.whole(schema)? } else { self.joined(schema)? };
+            let mut spread = vec![Vec::new(); shards];
+            spread[0] = if consolidate {
+                vec![self.whole(schema)?]
+            } else {
+                self.shards.iter().flatten().cloned().collect()
+            };
             return Ok(spread);
         };
         let fits = |s: &&Spread| s.key == key && (s.is_consolidated || !consolidate);
         if let Some(spread) = self.by_key.iter().find(fits) {
-            return Ok(spread.batches.clone());
+            return Ok(spread.shards.clone());
         }
         let is_consolidated = self.is_consolidated || consolidate;
-        let batches = self.spread(schema, &key, consolidate, shards)?;
-        self.by_key.push(Spread { key, is_consolidated, batches: batches.clone() });
-        Ok(batches)
+        let spread = self.spread(schema, &key, consolidate, shards)?;
+        self.by_key.push(Spread { key, is_consolidated, shards: spread.clone() });
+        Ok(spread)
     }
 
     /// The whole delta as one batch.
@@ -138,7 +142,7 @@ impl Delta {
         if !self.is_consolidated && self.rows >= PARALLEL_ROWS && self.shards.len() > 1 {
             let all: Vec<usize> = (0..schema.fields().len()).collect();
             let spread = self.spread(schema, &all, true, self.shards.len())?;
-            self.shards = spread.into_iter().map(|batch| vec![batch]).collect();
+            self.shards = spread;
             self.is_consolidated = true;
         }
         let mut whole = self.joined(schema)?;
@@ -152,20 +156,22 @@ impl Delta {
         Ok(whole)
     }
 
-    /// One batch per shard, rows that are equal in `key` in the same one.
+    /// Pieces per shard, rows that are equal in `key` in the same one; one piece each if consolidated.
     fn spread(
         &self,
         schema: &SchemaRef,
         key: &[usize],
         consolidate: bool,
         shards: usize,
-    ) -> Result<Vec<ZBatch>> {
+    ) -> Result<Vec<Vec<ZBatch>>> {
         let cut = |pieces: &Vec<ZBatch>| -> Result<Vec<Vec<ZBatch>>> {
             pieces.iter().map(|piece| cut_by_key(piece, key, shards)).collect()
         };
-        let join = |parts: Vec<ZBatch>| -> Result<ZBatch> {
-            let whole = ZBatch::concat(schema, &parts)?;
-            if consolidate && !self.is_consolidated { whole.consolidate() } else { Ok(whole) }
+        let join = |parts: Vec<ZBatch>| -> Result<Vec<ZBatch>> {
+            if !consolidate || self.is_consolidated {
+                return Ok(parts);
+            }
+            Ok(vec![ZBatch::concat(schema, &parts)?.consolidate()?])
         };
         let is_parallel = self.rows >= PARALLEL_ROWS;
         let cuts: Vec<Vec<Vec<ZBatch>>> = if is_parallel {

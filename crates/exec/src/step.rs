@@ -36,6 +36,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) index: usize,
     pub(crate) node: &'a OperatorNode,
     pub(crate) nodes: &'a [Node],
+    /// Nodes whose delta nobody reads after this one.
+    pub(crate) frees: &'a [usize],
     pub(crate) epoch: u64,
     pub(crate) shards: usize,
 }
@@ -119,22 +121,27 @@ impl Runner<'_> {
         is_parallel: bool,
     ) -> Result<Pieces> {
         let needs_consolidated = self.node.operator.needs_consolidated();
-        let mut inputs = vec![self.empty_inputs(); self.shards];
+        let mut inputs = vec![vec![Vec::new(); self.node.inputs.len()]; self.shards];
         for (position, &input) in self.node.inputs.iter().enumerate() {
             let Some(delta) = &mut deltas[input] else { continue };
             let exchange = &self.spec().inputs[position].exchange;
             let schema = &self.nodes[input].schema;
             let spread = delta.exchanged(schema, exchange, needs_consolidated, self.shards)?;
-            for (of_shard, batch) in inputs.iter_mut().zip(spread) {
-                if !batch.is_empty() {
-                    of_shard[position] = self.labelled(position, batch)?;
+            for (of_shard, pieces) in inputs.iter_mut().zip(spread) {
+                for piece in pieces.into_iter().filter(|piece| !piece.is_empty()) {
+                    of_shard[position].push(self.labelled(position, piece)?);
                 }
             }
         }
-        let of_shard = |(shard, (slots, inputs)): (usize, (&mut Vec<Slot>, Vec<ZBatch>))| {
+        self.frees.iter().for_each(|&free| deltas[free] = None);
+        let of_shard = |(shard, (slots, inputs)): (usize, (&mut Vec<Slot>, Vec<Vec<ZBatch>>))| {
             let mut out = Vec::new();
-            if self.epoch == 0 || inputs.iter().any(|input| !input.is_empty()) {
-                self.call(shard, &inputs, slots, &mut out)?;
+            if self.epoch == 0 || inputs.iter().any(|pieces| !pieces.is_empty()) {
+                let context = self.context(shard);
+                let operator = &self.node.operator;
+                operator
+                    .step_pieces(inputs, slots, &mut out, &context)
+                    .map_err(|e| self.named(e))?;
             }
             Ok(out)
         };
@@ -158,8 +165,12 @@ impl Runner<'_> {
         slots: &mut [Slot],
         out: &mut Vec<ZBatch>,
     ) -> Result<()> {
-        let context = StepContext { epoch: self.epoch, shard, shards: self.shards };
+        let context = self.context(shard);
         self.node.operator.step(inputs, slots, out, &context).map_err(|e| self.named(e))
+    }
+
+    fn context(&self, shard: usize) -> StepContext {
+        StepContext { epoch: self.epoch, shard, shards: self.shards }
     }
 
     fn labelled(&self, position: usize, batch: ZBatch) -> Result<ZBatch> {

@@ -131,6 +131,22 @@ pub trait Operator: Debug + Send + Sync {
         cx: &StepContext,
     ) -> Result<()>;
 
+    /// As [`Self::step`], over deltas in pieces: the same Z-set may be emitted as for each input in one
+    /// piece, which is what happens unless an operator does better than to copy them together.
+    fn step_pieces(
+        &self,
+        inputs: Vec<Vec<ZBatch>>,
+        state: &mut [Slot],
+        out: &mut dyn Output,
+        cx: &StepContext,
+    ) -> Result<()> {
+        let whole =
+            |(pieces, input): (Vec<ZBatch>, &InputSpec)| ZBatch::concat(&input.schema, &pieces);
+        let specs = &self.spec().inputs;
+        let inputs = inputs.into_iter().zip(specs).map(whole).collect::<Result<Vec<_>>>()?;
+        self.step(&inputs, state, out, cx)
+    }
+
     /// False when rows of a delta may repeat and cancel out: the output is the same Z-set, and the
     /// step cannot fail on a row that was never really there. The driver then saves the work.
     fn needs_consolidated(&self) -> bool {

@@ -52,6 +52,10 @@ use outcome::Groups;
 use plan::{Outcome, Plan, column_type};
 pub use spec::{AggregateCall, AggregateFunction, AggregateSpec};
 
+/// Rows of a delta that are accumulated at a time, so that what is worked out on the way stays in the
+/// cache.
+const PART_ROWS: usize = if cfg!(test) { 3 } else { 1 << 16 };
+
 /// The aggregate operator.
 ///
 /// ```
@@ -194,6 +198,63 @@ impl Aggregate {
         Ok(Results { present, columns })
     }
 
+    /// One step over a delta in parts. The old row of a group is read before the first part that
+    /// touches it, the new one after the last.
+    fn step_parts(
+        &self,
+        pieces: &[ZBatch],
+        state: &mut [Slot],
+        out: &mut dyn Output,
+        cx: &StepContext,
+    ) -> Result<()> {
+        let is_global = self.keys.is_empty();
+        let begins = is_global && cx.is_first() && cx.shard == 0;
+        if pieces.iter().all(ZBatch::is_empty) && !begins {
+            return Ok(());
+        }
+        let mut state = self.split_state(state)?;
+        let had_row = is_global && !cx.is_first();
+        let mut before = Vec::new();
+        if begins {
+            // The one group is there without rows, too.
+            state.groups.upsert(&[], 1)?;
+            self.read_before(&mut state, 0, had_row, &mut before)?;
+        }
+        let part_rows = if self.plan.multisets.is_empty() { PART_ROWS } else { usize::MAX };
+        for delta in pieces.iter().flat_map(|piece| parts(piece, part_rows)) {
+            let key: Vec<ArrayRef> =
+                self.keys.iter().map(|&k| delta.rows().column(k).clone()).collect();
+            let seen = state.groups.touched().len();
+            let group_of_row = state.groups.upsert(&key, delta.num_rows())?;
+            self.read_before(&mut state, seen, had_row, &mut before)?;
+            self.accumulate(&mut state, &delta, &group_of_row)?;
+        }
+        for (groups, before) in before {
+            let after = self.results(&mut state, &groups, is_global)?;
+            let key = state.groups.keys(&groups)?;
+            emit(&self.spec.output, &key, &before, &after, out)?;
+        }
+        state.settle()
+    }
+
+    /// Reads the results of the groups touched after the first `seen`, in the order of their numbers,
+    /// so that everything is read from one end to the other.
+    fn read_before(
+        &self,
+        state: &mut SplitState<'_>,
+        seen: usize,
+        had_row: bool,
+        before: &mut Vec<(Vec<u32>, Results)>,
+    ) -> Result<()> {
+        let mut touched = state.groups.touched()[seen..].to_vec();
+        touched.sort_unstable();
+        for groups in touched.chunks(PIECE_GROUPS_MAX) {
+            let results = self.results(state, groups, had_row)?;
+            before.push((groups.to_vec(), results));
+        }
+        Ok(())
+    }
+
     fn call_names(&self) -> impl Iterator<Item = &str> {
         self.spec.output.fields().iter().skip(self.keys.len()).map(|field| field.name().as_str())
     }
@@ -240,37 +301,31 @@ impl Operator for Aggregate {
         out: &mut dyn Output,
         cx: &StepContext,
     ) -> Result<()> {
-        let delta = input(inputs, 0)?;
-        let is_global = self.keys.is_empty();
-        let begins = is_global && cx.is_first() && cx.shard == 0;
-        if delta.is_empty() && !begins {
-            return Ok(());
-        }
-        let mut state = self.split_state(state)?;
-        let key: Vec<ArrayRef> =
-            self.keys.iter().map(|&k| delta.rows().column(k).clone()).collect();
-        let group_of_row = state.groups.upsert(&key, delta.num_rows())?;
-        if begins {
-            // The one group is there without rows, too.
-            state.groups.upsert(&[], 1)?;
-        }
-        // In ascending order, everything is read and written from one end to the other.
-        let mut touched = state.groups.touched().to_vec();
-        touched.sort_unstable();
-
-        let had_row = is_global && !cx.is_first();
-        let mut before = Vec::new();
-        for piece in touched.chunks(PIECE_GROUPS_MAX) {
-            before.push(self.results(&mut state, piece, had_row)?);
-        }
-        self.accumulate(&mut state, delta, &group_of_row)?;
-        for (piece, before) in touched.chunks(PIECE_GROUPS_MAX).zip(before) {
-            let after = self.results(&mut state, piece, is_global)?;
-            let key = state.groups.keys(piece)?;
-            emit(&self.spec.output, &key, &before, &after, out)?;
-        }
-        state.settle()
+        self.step_parts(std::slice::from_ref(input(inputs, 0)?), state, out, cx)
     }
+
+    fn step_pieces(
+        &self,
+        inputs: Vec<Vec<ZBatch>>,
+        state: &mut [Slot],
+        out: &mut dyn Output,
+        cx: &StepContext,
+    ) -> Result<()> {
+        let pieces = inputs.into_iter().next().unwrap_or_default();
+        if self.plan.multisets.is_empty() {
+            return self.step_parts(&pieces, state, out, cx);
+        }
+        // Values are sorted, and so better taken at once.
+        let whole = ZBatch::concat(&self.spec.inputs[0].schema, &pieces)?;
+        drop(pieces);
+        self.step_parts(&[whole], state, out, cx)
+    }
+}
+
+/// A delta in parts of so many rows.
+fn parts(delta: &ZBatch, rows: usize) -> impl Iterator<Item = ZBatch> + '_ {
+    let starts = (0..delta.num_rows()).step_by(rows);
+    starts.map(move |start| delta.slice(start, rows.min(delta.num_rows() - start)))
 }
 
 /// The state slots: groups, then the values of MIN, MAX and DISTINCT calls.

@@ -297,7 +297,7 @@ fn many_groups_come_out_in_bounded_pieces() {
     let mut out: Vec<ZBatch> = Vec::new();
     let cx = StepContext { epoch: 1, shard: 0, shards: 1 };
     f.aggregate.step(&[delta], &mut f.state, &mut out, &cx).unwrap();
-    assert_eq!(out.len(), 2);
+    assert!(out.len() >= 2);
     assert!(out.iter().all(|piece| piece.num_rows() <= 2 * PIECE_GROUPS_MAX));
     let all = ZBatch::concat(&f.aggregate.spec().output, &out).unwrap();
     assert_eq!(all.num_rows(), groups.div_ceil(2) * 2);
