@@ -12,7 +12,7 @@ use std::ops::Range;
 use deltaic_batch::Result;
 
 use super::block::Block;
-use super::rows::Rows;
+use super::rows::{BLOCK_BYTES_MAX, Rows};
 use super::sorted::Sorted;
 use crate::arrangement::weight_overflow;
 
@@ -104,7 +104,9 @@ impl<R: Rows> Blocks<R> {
             self.blocks[index].unpack(&mut old);
             merge(&old, delta, at..end, &mut new, &mut tell)?;
             self.rows = self.rows + new.len() - old.len();
-            if (1..=BLOCK_ROWS_MAX).contains(&new.len()) {
+            let long_bytes = new.rows.long_bytes(0..new.len());
+            let is_short = long_bytes <= BLOCK_BYTES_MAX || new.len() == 1;
+            if is_short && (1..=BLOCK_ROWS_MAX).contains(&new.len()) {
                 let block = Block::new(&new, 0..new.len());
                 self.heap_bytes += block.heap_bytes();
                 self.heap_bytes -= self.blocks[index].heap_bytes();
@@ -115,12 +117,20 @@ impl<R: Rows> Blocks<R> {
             at = end;
         }
         self.replace(cuts);
-        if self.blocks.len() > FEW_BLOCKS && self.rows < self.blocks.len() * BLOCK_ROWS_MIN {
+        if self.has_short_blocks() {
             let all = self.unpack();
             *self = Self::default();
             self.append(&all);
         }
         Ok(())
+    }
+
+    /// True when packing all rows anew makes far fewer blocks.
+    fn has_short_blocks(&self) -> bool {
+        let count = self.blocks.len();
+        count > FEW_BLOCKS
+            && self.rows < count * BLOCK_ROWS_MIN
+            && self.heap_bytes < count * (BLOCK_BYTES_MAX / 4)
     }
 
     /// See [`Block::edit`].
@@ -197,7 +207,17 @@ impl<R: Rows> Blocks<R> {
     fn push_all(&mut self, sorted: &Sorted<R>) {
         let count = sorted.len().div_ceil(BLOCK_ROWS);
         for i in 0..count {
-            let range = sorted.len() * i / count..sorted.len() * (i + 1) / count;
+            self.push(sorted, sorted.len() * i / count..sorted.len() * (i + 1) / count);
+        }
+    }
+
+    /// Appends a block of these rows, or several if they are too long.
+    fn push(&mut self, sorted: &Sorted<R>, range: Range<usize>) {
+        if range.len() > 1 && sorted.rows.long_bytes(range.clone()) > BLOCK_BYTES_MAX {
+            let middle = range.start.midpoint(range.end);
+            self.push(sorted, range.start..middle);
+            self.push(sorted, middle..range.end);
+        } else {
             self.first_groups.push(sorted.groups[range.start]);
             self.first_rows.push(&sorted.rows, range.start);
             let block = Block::new(sorted, range);

@@ -321,6 +321,9 @@ impl ByteCodec {
 
     pub(super) fn encode(&self, values: &[ArrayRef]) -> Result<ByteRows> {
         let encoded = self.converter.convert_columns(values)?;
+        if encoded.iter().any(|row| u32::try_from(row.data().len()).is_err()) {
+            return Err(Error::data("VALUE_TOO_LONG", "a row of more than 4 GiB"));
+        }
         let mut rows = ByteRows::default();
         rows.reserve(encoded.num_rows(), encoded.size());
         encoded.iter().for_each(|row| rows.push_row(row.data()));

@@ -6,6 +6,9 @@ use std::ops::Range;
 
 use super::packed::{PackedWords, insert_exact};
 
+/// Bytes of a block of rows of any length, unless it is a single row.
+pub(super) const BLOCK_BYTES_MAX: usize = if cfg!(test) { 64 } else { 1 << 20 };
+
 /// A list of encoded rows, and the form that a block stores them in.
 pub(super) trait Rows: Default + Debug + Clone + Send + Sync {
     /// Rows as a block stores them.
@@ -40,6 +43,9 @@ pub(super) trait Rows: Default + Debug + Clone + Send + Sync {
     /// Sorts positions of rows within each run, whose ends are given, by their rows, equal rows by
     /// position; and fills `gathered` with the rows in that order.
     fn sort_runs(&self, positions: &mut [u32], ends: &[usize], gathered: &mut Self);
+
+    /// Bytes that rows take beside their number, if they are of any length.
+    fn long_bytes(&self, range: Range<usize>) -> usize;
 
     /// Bytes of packed rows on the heap.
     fn packed_bytes(packed: &Self::Packed) -> usize;
@@ -126,6 +132,10 @@ impl<const W: usize> Rows for WordRows<W> {
         gathered.0.extend(entries.iter().map(|(row, _)| row));
     }
 
+    fn long_bytes(&self, _range: Range<usize>) -> usize {
+        0
+    }
+
     fn packed_bytes(packed: &Self::Packed) -> usize {
         packed.iter().map(PackedWords::heap_bytes).sum()
     }
@@ -172,7 +182,7 @@ impl Rows for ByteRows {
     }
 
     fn fits((bytes, _): &Self::Packed, other: &Self, j: usize) -> bool {
-        u32::try_from(bytes.len() + other.row(j).len()).is_ok()
+        bytes.len() + other.row(j).len() <= BLOCK_BYTES_MAX
     }
 
     fn insert_packed((bytes, ends): &mut Self::Packed, at: usize, other: &Self, j: usize) {
@@ -247,6 +257,13 @@ impl Rows for ByteRows {
         positions.iter().for_each(|&at| gathered.push(self, at as usize));
     }
 
+    fn long_bytes(&self, range: Range<usize>) -> usize {
+        match range.end.checked_sub(1) {
+            Some(last) if last >= range.start => self.ends[last] - self.start(range.start),
+            _ => 0,
+        }
+    }
+
     fn packed_bytes((bytes, ends): &Self::Packed) -> usize {
         bytes.capacity() + ends.capacity() * size_of::<u32>()
     }
@@ -262,7 +279,7 @@ fn packed_range(ends: &[u32], at: usize) -> Range<usize> {
     start as usize..ends[at] as usize
 }
 
-/// A place in a block's bytes; a block of longer rows cannot be.
+/// A place in a block's bytes, of which there are few unless a single row is longer than 4 GiB.
 fn offset(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
