@@ -50,6 +50,7 @@ pub fn table_schema(name: &str) -> SchemaRef {
             Kind::Float => DataType::Float64,
             Kind::Text => DataType::Utf8,
             Kind::Decimal => DataType::Decimal128(12, 2),
+            Kind::DecimalSum => DataType::Decimal128(22, 2),
             Kind::Date => DataType::Date32,
         };
         Field::new(*name, data_type, true)
@@ -106,7 +107,7 @@ fn draw_value(tape: &mut Tape<'_>, column: Column) -> Value {
             "é",
             "a value that is longer than an inlined string view, twice over",
         ])),
-        (Kind::Decimal, _) => {
+        (Kind::Decimal | Kind::DecimalSum, _) => {
             Value::Decimal(tape.pick(&[0, 1, -250, 999_999_999_999, -999_999_999_999]), 2)
         }
         (Kind::Date, _) => Value::Date(tape.pick(&[0, 19_000, -1, 19_001, -700_000, 2_900_000])),
@@ -119,7 +120,7 @@ pub(crate) fn constant_of(tape: &mut Tape<'_>, column: Column) -> Value {
         Kind::Float => Value::Float(tape.pick(&[0.0, 0.5, 3.0])),
         Kind::Date => Value::Date(tape.pick(&[19_000, 0])),
         Kind::Int => Value::Int(tape.pick(&[0, 1, 2])),
-        Kind::Text | Kind::Decimal => draw_value(tape, column),
+        Kind::Text | Kind::Decimal | Kind::DecimalSum => draw_value(tape, column),
     };
     if value.is_null() { constant_of(tape, column) } else { value }
 }

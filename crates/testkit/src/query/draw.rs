@@ -257,7 +257,11 @@ fn aggregate(tape: &mut Tape<'_>, columns: &[Column]) -> (Aggregate, Column) {
         1 => (Aggregate::Count(c), count),
         2 => (Aggregate::CountDistinct(c), count),
         3 | 4 if column.summable && (numeric || column.kind == Kind::Decimal) => {
-            (Aggregate::Sum(c), Column { kind: column.kind, summable: false })
+            let kind = match column.kind {
+                Kind::Decimal => Kind::DecimalSum,
+                other => other,
+            };
+            (Aggregate::Sum(c), Column { kind, summable: false })
         }
         5 if column.summable && numeric => {
             (Aggregate::Avg(c), Column { kind: Kind::Float, summable: false })

@@ -17,8 +17,10 @@ pub enum Kind {
     Float,
     /// TEXT.
     Text,
-    /// DECIMAL.
+    /// DECIMAL(12, 2).
     Decimal,
+    /// A sum of such, with more digits: another type, which no column of the first kind meets.
+    DecimalSum,
     /// DATE.
     Date,
 }
