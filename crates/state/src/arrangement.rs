@@ -151,7 +151,11 @@ impl Arrangement {
         let rows = self.add_to_base(&run, rows)?;
         let rows = self.add_to_overlay(&run, rows)?;
         self.append(&run, &rows)?;
-        if self.base.dead_rows() > self.fold_rows() {
+        if self.is_empty() {
+            // Rows of weight 0 are not worth keeping for the next ones.
+            self.base = empty_base(&self.layout)?;
+            self.overlay = Overlay::new(&self.layout);
+        } else if self.base.dead_rows() > self.fold_rows() {
             self.fold(None)?;
         }
         Ok(())

@@ -230,3 +230,12 @@ fn nothing_is_unsigned() {
     let error = single("SELECT CAST(1 AS INT UNSIGNED) AS x").unwrap_err();
     assert!(error.message().contains("signed"), "{error}");
 }
+
+#[test]
+fn a_join_does_not_change_which_rows_a_limit_keeps() {
+    let limited = "SELECT * FROM (VALUES (1, 0.0), (1, 0.0), (2, 0.5)) AS u(k, y) \
+                   ORDER BY k, y LIMIT 1 OFFSET 2";
+    let sql = format!("SELECT l.k FROM ({limited}) AS l JOIN (VALUES (0.0)) AS t(x) ON l.y = t.x");
+    let (_, batches) = session().run_batch(&sql, &sources(&[]), BTreeMap::new()).unwrap();
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 0);
+}
