@@ -28,7 +28,9 @@ impl Lowering {
     pub(super) fn hybrid(&mut self, plan: &LogicalPlan) -> Result<NodeIx> {
         let mut cut = Cut::default();
         let template = match plan {
-            LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => self.cut_limit(plan, &mut cut)?,
+            LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => {
+                ties::broken(self.cut_limit(plan, &mut cut)?).map_err(|e| errors::planning(&e))?
+            }
             LogicalPlan::Window(window) => self.cut_window(plan, window, &mut cut)?,
             LogicalPlan::Aggregate(_) => self.cut_aggregate(plan, &mut cut)?,
             LogicalPlan::RecursiveQuery(_) => self.cut_recursion(plan, &mut cut)?,

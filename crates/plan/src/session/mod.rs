@@ -91,12 +91,6 @@ impl Session {
             .with_create_default_catalog_and_schema(false);
         let settings = config.options_mut();
         settings.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
-        // What a join learns of one side must not filter the other below a LIMIT, where it would let
-        // other rows in.
-        settings.optimizer.enable_dynamic_filter_pushdown = false;
-        settings.optimizer.enable_join_dynamic_filter_pushdown = false;
-        settings.optimizer.enable_topk_dynamic_filter_pushdown = false;
-        settings.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
         settings.sql_parser.map_string_types_to_utf8view = false;
         settings.sql_parser.collect_spans = true;
         settings.execution.time_zone = Some(options.time_zone.clone());

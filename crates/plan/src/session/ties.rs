@@ -10,7 +10,9 @@ use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunctionParams};
-use datafusion::logical_expr::{Expr, LogicalPlan, Sort, SortExpr, Window};
+use datafusion::logical_expr::{
+    Expr, FetchType, Limit, LogicalPlan, SkipType, Sort, SortExpr, Window,
+};
 
 /// Aggregates whose result depends on the order of their input.
 const ORDERED: [&str; 7] = [
@@ -23,11 +25,14 @@ const ORDERED: [&str; 7] = [
     "any_value",
 ];
 
+/// More rows than a table has; a LIMIT without a number needs all.
+const ROWS_MAX: usize = u32::MAX as usize;
+
 /// A plan for batch execution with its ties broken.
 pub(crate) fn broken(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Limit(limit) => {
-            let input = ordered_input(&limit.input)?;
+            let input = ordered_input(&limit.input, rows_of(&limit))?;
             let plan = LogicalPlan::Limit(limit);
             Ok(Transformed::yes(plan.with_new_exprs(plan.expressions(), vec![input])?))
         }
@@ -47,19 +52,33 @@ pub(crate) fn broken(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// The input of a LIMIT with the ties of its ORDER BY broken; in the order of the whole row when it
-/// has none.
-fn ordered_input(plan: &LogicalPlan) -> Result<LogicalPlan> {
+/// has none. The ORDER BY is told how many rows are needed of it: a sort without a number looks
+/// needless to DataFusion's physical planning where nothing above the LIMIT asks for an order.
+fn ordered_input(plan: &LogicalPlan, rows: usize) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Sort(sort) => {
-            Ok(sorted(sort.input.as_ref().clone(), sort.expr.clone(), sort.fetch))
+            let rows = sort.fetch.map_or(rows, |fetch| fetch.min(rows));
+            Ok(sorted(sort.input.as_ref().clone(), sort.expr.clone(), Some(rows)))
         }
         LogicalPlan::Limit(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_)
             if ordered(plan) =>
         {
-            let inputs = plan.inputs().into_iter().map(ordered_input).collect::<Result<_>>()?;
+            // A LIMIT below has a number of its own.
+            let inputs = plan.inputs().into_iter().map(|input| ordered_input(input, rows));
+            let inputs = inputs.collect::<Result<_>>()?;
             plan.with_new_exprs(plan.expressions(), inputs)
         }
-        other => Ok(sorted(other.clone(), Vec::new(), None)),
+        other => Ok(sorted(other.clone(), Vec::new(), Some(rows))),
+    }
+}
+
+/// Rows that a LIMIT needs, those that it passes over included.
+pub(crate) fn rows_of(limit: &Limit) -> usize {
+    match (limit.get_skip_type(), limit.get_fetch_type()) {
+        (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(Some(fetch)))) => {
+            skip.saturating_add(fetch)
+        }
+        _ => ROWS_MAX,
     }
 }
 

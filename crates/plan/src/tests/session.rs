@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{AsArray, BooleanArray, Int32Array, RecordBatch};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 
 use super::{session, sources};
 use crate::{Session, SessionOptions, Source};
@@ -232,10 +232,36 @@ fn nothing_is_unsigned() {
 }
 
 #[test]
-fn a_join_does_not_change_which_rows_a_limit_keeps() {
-    let limited = "SELECT * FROM (VALUES (1, 0.0), (1, 0.0), (2, 0.5)) AS u(k, y) \
-                   ORDER BY k, y LIMIT 1 OFFSET 2";
-    let sql = format!("SELECT l.k FROM ({limited}) AS l JOIN (VALUES (0.0)) AS t(x) ON l.y = t.x");
-    let (_, batches) = session().run_batch(&sql, &sources(&[]), BTreeMap::new()).unwrap();
-    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 0);
+fn what_is_above_a_limit_does_not_change_which_rows_it_keeps() {
+    let sources = sources(&[("u", "k BIGINT, big BIGINT"), ("t", "x BIGINT")]);
+    let column = |values: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };
+    let u = RecordBatch::try_from_iter([("k", column(&[3, 1, 2])), ("big", column(&[30, 10, 20]))]);
+    let t = RecordBatch::try_from_iter([("x", column(&[1, 2, 3]))]);
+    let (u, t) = (u.unwrap(), t.unwrap());
+    for (limit, kept) in [
+        ("LIMIT 1 OFFSET 2", vec![3]),
+        ("LIMIT 2", vec![1, 2]),
+        ("OFFSET 1", vec![2, 3]),
+        ("LIMIT 2 OFFSET 1", vec![2, 3]),
+    ] {
+        for sql in [
+            format!("SELECT l.k FROM (SELECT * FROM u ORDER BY big {limit}) l JOIN t ON l.k = t.x"),
+            format!("SELECT k FROM (SELECT k FROM u ORDER BY big {limit}) GROUP BY k"),
+            format!("SELECT l.k FROM (SELECT k, big + 1 AS b FROM u ORDER BY big {limit}) l"),
+            format!(
+                "SELECT k FROM (SELECT k, big FROM u ORDER BY big {limit}) UNION SELECT k FROM (SELECT k, big FROM u ORDER BY big {limit})"
+            ),
+        ] {
+            let tables = BTreeMap::from([
+                ("u".to_owned(), vec![u.clone()]),
+                ("t".to_owned(), vec![t.clone()]),
+            ]);
+            let (_, batches) = session().run_batch(&sql, &sources, tables).unwrap();
+            let mut rows: Vec<i64> = (batches.iter())
+                .flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec())
+                .collect();
+            rows.sort_unstable();
+            assert_eq!(rows, kept, "{sql}");
+        }
+    }
 }
