@@ -63,7 +63,11 @@ fn ordered_input(plan: &LogicalPlan, rows: usize) -> Result<LogicalPlan> {
         LogicalPlan::Limit(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_)
             if ordered(plan) =>
         {
-            // A LIMIT below has a number of its own.
+            // A LIMIT below has a number of its own: what it passes over must be sorted, too.
+            let rows = match plan {
+                LogicalPlan::Limit(limit) => rows_of(limit),
+                _ => rows,
+            };
             let inputs = plan.inputs().into_iter().map(|input| ordered_input(input, rows));
             let inputs = inputs.collect::<Result<_>>()?;
             plan.with_new_exprs(plan.expressions(), inputs)

@@ -243,6 +243,8 @@ fn what_is_above_a_limit_does_not_change_which_rows_it_keeps() {
         ("LIMIT 2", vec![1, 2]),
         ("OFFSET 1", vec![2, 3]),
         ("LIMIT 2 OFFSET 1", vec![2, 3]),
+        // A LIMIT over a LIMIT.
+        ("LIMIT 2 OFFSET 1) AS v LIMIT 1", vec![2]),
     ] {
         for sql in [
             format!("SELECT l.k FROM (SELECT * FROM u ORDER BY big {limit}) l JOIN t ON l.k = t.x"),
@@ -256,6 +258,12 @@ fn what_is_above_a_limit_does_not_change_which_rows_it_keeps() {
                 ("u".to_owned(), vec![u.clone()]),
                 ("t".to_owned(), vec![t.clone()]),
             ]);
+            // The inner query needs one more parenthesis where the LIMIT closes its own.
+            let sql = if limit.contains(')') {
+                sql.replace("FROM (SELECT", "FROM (SELECT * FROM (SELECT")
+            } else {
+                sql
+            };
             let (_, batches) = session().run_batch(&sql, &sources, tables).unwrap();
             let mut rows: Vec<i64> = (batches.iter())
                 .flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec())
