@@ -11,6 +11,8 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::collect;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use deltaic_batch::{Error, Result, canonicalize};
@@ -18,6 +20,16 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::provider::TableInput;
 use crate::errors;
+
+/// The physical rules of batch execution: DataFusion's own without its filter push-down.
+///
+/// That rule finds the columns of a condition by name. Two columns of a join may have the same name,
+/// and `WHERE l.k IS NULL` above a join would filter by `r.k`. The logical push-down, which knows
+/// columns by their relation, has moved every condition already.
+pub(super) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let rules = PhysicalOptimizer::new().rules.into_iter();
+    rules.filter(|rule| !rule.name().starts_with("FilterPushdown")).collect()
+}
 
 /// Runs an optimized plan whose leaves can be executed.
 pub(crate) fn run(state: &SessionState, plan: &LogicalPlan) -> Result<Vec<RecordBatch>> {

@@ -99,6 +99,7 @@ impl Session {
             .with_config(config)
             .with_default_features()
             .with_analyzer_rule(Arc::new(checked::CheckArithmetic))
+            .with_physical_optimizer_rules(batch::physical_rules())
             .build();
         state
             .register_relation_planner(Arc::new(set_operations::SetOperations))

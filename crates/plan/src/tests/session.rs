@@ -232,6 +232,30 @@ fn nothing_is_unsigned() {
 }
 
 #[test]
+fn a_condition_on_one_side_of_a_join_leaves_columns_of_the_same_name_alone() {
+    let sources = sources(&[("u", "k BIGINT, v BIGINT")]);
+    let column = |values: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };
+    let u = RecordBatch::try_from_iter([("k", column(&[2, 5])), ("v", column(&[1, 1]))]).unwrap();
+    let ranked = "SELECT k, row_number() OVER (PARTITION BY k ORDER BY v) AS n FROM u";
+    // The side with a condition of its own is thought to be smaller, and the sides change places.
+    let first = format!("SELECT k, n FROM ({ranked}) WHERE n > 0 AND n <= 1");
+    for (left, join, right) in [(ranked, "RIGHT", &*first), (&*first, "LEFT", ranked)] {
+        let (padded, kept) = if join == "RIGHT" { ("l", "r") } else { ("r", "l") };
+        let sql = format!(
+            "SELECT a FROM (SELECT {kept}.k AS a, {padded}.k AS b FROM ({left}) l {join} JOIN \
+             ({right}) r ON {padded}.n = {kept}.k) WHERE a >= a AND b IS NULL"
+        );
+        let tables = BTreeMap::from([("u".to_owned(), vec![u.clone()])]);
+        let (_, batches) = session().run_batch(&sql, &sources, tables).unwrap();
+        let mut rows: Vec<i64> = (batches.iter())
+            .flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec())
+            .collect();
+        rows.sort_unstable();
+        assert_eq!(rows, [2, 5], "{sql}");
+    }
+}
+
+#[test]
 fn what_is_above_a_limit_does_not_change_which_rows_it_keeps() {
     let sources = sources(&[("u", "k BIGINT, big BIGINT"), ("t", "x BIGINT")]);
     let column = |values: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };
