@@ -13,7 +13,7 @@ use crate::errors;
 use crate::hybrid::{Hole, Order, Region, RegionInput};
 use crate::session::batch::relaxed;
 use crate::session::provider::TableInput;
-use crate::session::{sums, ties};
+use crate::session::{exact, ties};
 use crate::tree::{Kind, NodeIx};
 
 /// A region under construction: the nodes that its holes stand for.
@@ -67,7 +67,7 @@ impl Lowering {
     ) -> Result<NodeIx> {
         let output = relaxed(plan.schema().as_arrow());
         let spec = describe(&template)?;
-        let template = sums::checked(template).map_err(|e| errors::planning(&e))?;
+        let template = exact::exact(template).map_err(|e| errors::planning(&e))?;
         let region = Arc::new(Region {
             state: self.state.clone(),
             template,
@@ -137,8 +137,8 @@ impl Lowering {
         self.cut_children(plan, cut, &order)
     }
 
-    /// An aggregate over its input in canonical order, which float sums depend on; ordered calls
-    /// have a total order.
+    /// An aggregate over its input in canonical order, which some calls over floats depend on;
+    /// ordered calls have a total order.
     fn cut_aggregate(&mut self, plan: &LogicalPlan, cut: &mut Cut) -> Result<LogicalPlan> {
         let template = self.cut_children(plan, cut, &Order::Canonical)?;
         ties::ordered_calls(template).map_err(|e| errors::planning(&e))

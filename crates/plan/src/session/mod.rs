@@ -26,17 +26,19 @@ pub(crate) mod batch;
 pub(crate) mod checked;
 mod correlation;
 mod distinct_from;
+pub(crate) mod exact;
 mod fields;
+mod float_sum;
 mod functions;
 pub(crate) mod names;
 mod numbers;
 pub(crate) mod optimize;
+mod ordered_bits;
 pub(crate) mod parse;
 pub(crate) mod provider;
 mod push_down;
 mod set_operations;
 mod signed;
-pub(crate) mod sums;
 pub(crate) mod ties;
 mod time_zone;
 mod using;
@@ -133,7 +135,7 @@ impl Session {
         let planned = self.analyze(sql, sources)?;
         let plan = optimize::optimize(&self.state, planned.plan, Some(self.now()?))
             .and_then(ties::broken)
-            .and_then(sums::checked)
+            .and_then(exact::exact)
             .map_err(|e| errors::planning(&e))?;
         let plan = batch::bind_tables(plan, &mut tables)?;
         let batches = batch::run(&self.state, &plan)?;

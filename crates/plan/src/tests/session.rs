@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, Int32Array, Int64Array, RecordBatch};
-use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use arrow::array::{
+    ArrayRef, AsArray, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch,
+};
+use arrow::datatypes::{DataType, Field, Float32Type, Float64Type, Int64Type, Schema};
 
 use super::{session, sources};
 use crate::{Session, SessionOptions, Source};
@@ -252,6 +254,94 @@ fn a_condition_on_one_side_of_a_join_leaves_columns_of_the_same_name_alone() {
             .collect();
         rows.sort_unstable();
         assert_eq!(rows, [2, 5], "{sql}");
+    }
+}
+
+#[test]
+fn aggregates_of_floats_do_not_depend_on_the_order_of_the_rows() {
+    let sources = sources(&[("t", "k BIGINT, x DOUBLE, y FLOAT")]);
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    let narrow = |values: &[f64]| -> ArrayRef {
+        let wide = Float64Array::from(values.to_vec());
+        arrow::compute::cast(&wide, &DataType::Float32).unwrap()
+    };
+    let cases: [(&[f64], [f64; 5]); 6] = [
+        // Values; MIN, MAX, SUM, AVG, SUM of distinct values.
+        (&[1e16, 1.0, -1e16, 1.0], [-1e16, 1e16, 2.0, 0.5, 1.0]),
+        (&[nan, 1.0], [1.0, nan, nan, nan, nan]),
+        (&[nan, nan], [nan, nan, nan, nan, nan]),
+        (&[inf, inf], [inf, inf, inf, inf, inf]),
+        (&[-inf, -inf], [-inf, -inf, -inf, -inf, -inf]),
+        (&[-0.0, 0.0, -0.0], [0.0, 0.0, 0.0, 0.0, 0.0]),
+    ];
+    for (values, wanted) in cases {
+        for reversed in [false, true] {
+            let mut values = values.to_vec();
+            if reversed {
+                values.reverse();
+            }
+            let t = RecordBatch::try_from_iter([
+                ("k", Arc::new(Int64Array::from(vec![1; values.len()])) as ArrayRef),
+                ("x", Arc::new(Float64Array::from(values.clone()))),
+                ("y", narrow(&values)),
+            ])
+            .unwrap();
+            let calls = "min(x), max(x), sum(x), avg(x), sum(DISTINCT x)";
+            let over = "min(x) OVER w, max(x) OVER w, sum(x) OVER w, avg(x) OVER w, \
+                        (SELECT sum(DISTINCT x) FROM t)";
+            for sql in [
+                format!("SELECT {calls} FROM t"),
+                format!("SELECT {calls} FROM t GROUP BY k"),
+                format!("SELECT DISTINCT {over} FROM t WINDOW w AS (PARTITION BY k)"),
+            ] {
+                let tables = BTreeMap::from([(
+                    "t".to_owned(),
+                    vec![t.slice(0, 1), t.slice(1, t.num_rows() - 1)],
+                )]);
+                let (_, batches) = session().run_batch(&sql, &sources, tables).unwrap();
+                let rows = arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap();
+                assert_eq!(rows.num_rows(), 1, "{sql}");
+                for (column, wanted) in rows.columns().iter().zip(wanted) {
+                    let found = column.as_primitive::<Float64Type>().value(0);
+                    assert_eq!(found.to_bits(), wanted.to_bits(), "{sql} of {values:?}: {found}");
+                }
+            }
+            let tables = BTreeMap::from([("t".to_owned(), vec![t])]);
+            let sql = "SELECT min(y), max(y) FROM t GROUP BY k";
+            let (_, batches) = session().run_batch(sql, &sources, tables).unwrap();
+            for (column, wanted) in batches[0].columns().iter().zip(wanted) {
+                let found = column.as_primitive::<Float32Type>().value(0);
+                let wanted = narrow(&[wanted]).as_primitive::<Float32Type>().value(0);
+                assert_eq!(found.to_bits(), wanted.to_bits(), "{sql} of {values:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_moving_sum_of_floats_is_that_of_its_rows() {
+    let sources = sources(&[("t", "k BIGINT, x DOUBLE")]);
+    let values = [1e300, 0.1, f64::NAN, 0.2, 0.3, f64::INFINITY, 0.5, 0.5];
+    let t = RecordBatch::try_from_iter([
+        ("k", Arc::new(Int64Array::from_iter_values(0..8)) as ArrayRef),
+        ("x", Arc::new(Float64Array::from(values.to_vec()))),
+    ])
+    .unwrap();
+    let tables = BTreeMap::from([("t".to_owned(), vec![t])]);
+    let frame = "(ORDER BY k ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
+    let sql = format!("SELECT k, sum(x) OVER {frame}, max(x) OVER {frame} FROM t ORDER BY k");
+    let (_, batches) = session().run_batch(&sql, &sources, tables).unwrap();
+    let rows = arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap();
+    let column = |i: usize| rows.column(i).as_primitive::<Float64Type>().values().to_vec();
+    let (sums, greatest) = (column(1), column(2));
+    for i in 0..values.len() {
+        let (before, value) = (if i == 0 { 0.0 } else { values[i - 1] }, values[i]);
+        let sum = if (before + value).is_nan() { f64::NAN } else { before + value };
+        assert_eq!(sums[i].to_bits(), sum.to_bits(), "row {i}");
+        let max =
+            if before.is_nan() { before } else { value.max(if i == 0 { value } else { before }) };
+        let max = if value.is_nan() { value } else { max };
+        assert_eq!(greatest[i].to_bits(), max.to_bits(), "row {i}");
     }
 }
 

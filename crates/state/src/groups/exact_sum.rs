@@ -175,6 +175,19 @@ impl ExactSum {
         self.wide.get_or_insert_with(|| Box::new(Wide::zero()))
     }
 
+    /// Adds what another sum has added.
+    pub fn merge(&mut self, other: &Self) {
+        let mut other = other.clone();
+        let (wide, other) = (self.widen(), other.widen());
+        let mut carry = false;
+        for (word, &more) in wide.words.iter_mut().zip(&other.words) {
+            (*word, carry) = word.carrying_add(more, carry);
+        }
+        wide.positive_infinities += other.positive_infinities;
+        wide.negative_infinities += other.negative_infinities;
+        wide.nans += other.nans;
+    }
+
     /// True if every added value was taken back.
     #[inline]
     pub fn is_zero(&self) -> bool {

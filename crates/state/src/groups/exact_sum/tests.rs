@@ -227,6 +227,18 @@ proptest! {
     }
 
     #[test]
+    fn a_sum_of_sums_is_the_sum(values in prop::collection::vec(any_finite(), 0..20), cut in 0..20_usize) {
+        let (first, second) = values.split_at(cut.min(values.len()));
+        let mut sum = exact(first);
+        sum.merge(&exact(second));
+        prop_assert_eq!(sum.value().to_bits(), exact(&values).value().to_bits());
+        for &value in &values {
+            sum.add(value, -1);
+        }
+        prop_assert!(sum.is_zero());
+    }
+
+    #[test]
     fn bytes_keep_the_sum(values in prop::collection::vec(any_finite(), 0..20), more in any_finite()) {
         let mut sum = exact(&values);
         let mut bytes = Vec::new();
