@@ -6,31 +6,24 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::SchemaRef;
-use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchemaRef, DataFusionError};
-use datafusion::datasource::memory::{DataSourceExec, MemorySourceConfig};
-use datafusion::datasource::{TableType, provider_as_source};
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{
-    Expr, LogicalPlan, LogicalPlanBuilder, SortExpr, TableScan, TableSource,
-};
-use datafusion::physical_expr::{LexOrdering, create_physical_sort_exprs};
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::logical_expr::{LogicalPlan, TableSource};
 use deltaic_batch::{Error, Result, RowEncoder, ZBatch};
 
 use crate::errors;
 use crate::session::batch;
+use crate::session::rows::{self, Rows};
 
 /// Order in which a region reads an input, where its result depends on it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Order {
     /// The result does not depend on it.
     Any,
     /// By the whole row.
     Canonical,
-    /// By these expressions over the input's columns.
-    By(Vec<SortExpr>),
 }
 
 /// One input of a region.
@@ -60,7 +53,7 @@ impl Region {
     pub(crate) fn run(&self, inputs: &[ZBatch]) -> Result<ZBatch> {
         let mut tables = Vec::with_capacity(inputs.len());
         for (input, rows) in self.inputs.iter().zip(inputs) {
-            tables.push(self.table(input, rows)?);
+            tables.push(table(input, rows)?);
         }
         let plan = fill(self.template.clone(), &tables)?;
         let batches = batch::run(&self.state, &plan)?;
@@ -69,40 +62,17 @@ impl Region {
             .collect::<Result<Vec<_>>>()?;
         ZBatch::concat(&self.output, &pieces)?.consolidate()
     }
+}
 
-    fn table(&self, input: &RegionInput, rows: &ZBatch) -> Result<Arc<Integrated>> {
-        let schema = Arc::new(input.schema.as_arrow().clone());
-        let copies = batch::relabel(&expand(rows)?, &schema)?;
-        let unordered = |batch| Integrated { schema: schema.clone(), batch, order: None };
-        Ok(Arc::new(match &input.order {
-            Order::Any => unordered(copies),
-            Order::Canonical => unordered(canonical_order(&copies)?),
-            Order::By(keys) => self.sorted(input, unordered(copies), keys)?,
-        }))
-    }
-
-    /// Sorts by `keys`, and lets DataFusion know, so that it does not sort again.
-    fn sorted(
-        &self,
-        input: &RegionInput,
-        table: Integrated,
-        keys: &[SortExpr],
-    ) -> Result<Integrated> {
-        let schema = table.schema.clone();
-        let hole = Hole::scan(0, &input.schema);
-        let sort = || LogicalPlanBuilder::from(hole).sort(keys.to_vec())?.build();
-        let plan = fill(sort().map_err(errors::execution)?, &[Arc::new(table)])?;
-        let batches = batch::run(&self.state, &plan)?;
-        let batch = arrow::compute::concat_batches(&schema, &batches)?;
-        let order = create_physical_sort_exprs(
-            keys,
-            &input.schema,
-            self.state.execution_props(),
-            &Default::default(),
-        )
-        .map_err(errors::execution)?;
-        Ok(Integrated { schema, batch, order: LexOrdering::new(order) })
-    }
+/// The rows of an input, each as often as its weight says.
+fn table(input: &RegionInput, rows: &ZBatch) -> Result<Arc<Rows>> {
+    let schema = Arc::new(input.schema.as_arrow().clone());
+    let copies = batch::relabel(&expand(rows)?, &schema)?;
+    let copies = match input.order {
+        Order::Any => copies,
+        Order::Canonical => canonical_order(&copies)?,
+    };
+    Ok(Arc::new(Rows { schema, batches: vec![copies], order: None }))
 }
 
 /// Each row as often as its weight says.
@@ -138,7 +108,7 @@ fn canonical_order(rows: &RecordBatch) -> Result<RecordBatch> {
 }
 
 /// Puts tables into the holes of a plan.
-fn fill(plan: LogicalPlan, tables: &[Arc<Integrated>]) -> Result<LogicalPlan> {
+fn fill(plan: LogicalPlan, tables: &[Arc<Rows>]) -> Result<LogicalPlan> {
     plan.transform_up(|node| {
         let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
         let hole = scan.source.downcast_ref::<Hole>().map(|hole| hole.index);
@@ -164,55 +134,12 @@ impl Hole {
     /// A scan with exactly the columns and qualifiers of the plan that it stands for.
     pub(crate) fn scan(index: usize, schema: &DFSchemaRef) -> LogicalPlan {
         let source = Arc::new(Self { index, schema: Arc::new(schema.as_arrow().clone()) });
-        LogicalPlan::TableScan(TableScan {
-            table_name: format!("input_{index}").into(),
-            source,
-            projection: None,
-            projected_schema: schema.clone(),
-            filters: Vec::<Expr>::new(),
-            fetch: None,
-            statistics_requests: Default::default(),
-        })
+        rows::scan(&format!("input_{index}"), source, schema)
     }
 }
 
 impl TableSource for Hole {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
-    }
-}
-
-/// Rows of an input, in memory.
-#[derive(Debug)]
-struct Integrated {
-    schema: SchemaRef,
-    batch: RecordBatch,
-    order: Option<LexOrdering>,
-}
-
-#[async_trait::async_trait]
-impl TableProvider for Integrated {
-    fn schema(&self) -> SchemaRef {
-        self.schema.clone()
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    async fn scan(
-        &self,
-        _state: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
-        _limit: Option<usize>,
-    ) -> datafusion::common::Result<Arc<dyn ExecutionPlan>> {
-        let partitions = [vec![self.batch.clone()]];
-        let mut source =
-            MemorySourceConfig::try_new(&partitions, self.schema.clone(), projection.cloned())?;
-        if let Some(order) = &self.order {
-            source = source.try_with_sort_information(vec![order.clone()])?;
-        }
-        Ok(DataSourceExec::from_data_source(source))
     }
 }

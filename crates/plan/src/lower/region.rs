@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{Expr, LogicalPlan, Window};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use deltaic_batch::{Error, Result};
 
 use super::Lowering;
@@ -31,10 +31,9 @@ impl Lowering {
             LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => {
                 ties::broken(self.cut_limit(plan, &mut cut)?).map_err(|e| errors::planning(&e))?
             }
-            LogicalPlan::Window(window) => self.cut_window(plan, window, &mut cut)?,
             LogicalPlan::Aggregate(_) => self.cut_aggregate(plan, &mut cut)?,
             LogicalPlan::RecursiveQuery(_) => self.cut_recursion(plan, &mut cut)?,
-            other => self.cut_children(other, &mut cut, &Order::Any)?,
+            other => self.cut_children(other, &mut cut, Order::Any)?,
         };
         let (operator, reason) = why(plan);
         let detail = template.display().to_string();
@@ -94,10 +93,10 @@ impl Lowering {
         &mut self,
         plan: &LogicalPlan,
         cut: &mut Cut,
-        order: &Order,
+        order: Order,
     ) -> Result<LogicalPlan> {
         let holes = (plan.inputs().into_iter())
-            .map(|input| self.hole(input, order.clone(), cut))
+            .map(|input| self.hole(input, order, cut))
             .collect::<Result<Vec<_>>>()?;
         plan.with_new_exprs(plan.expressions(), holes).map_err(|e| errors::planning(&e))
     }
@@ -125,22 +124,10 @@ impl Lowering {
         }
     }
 
-    /// A window node over its input in the order of its keys, then of the whole row.
-    fn cut_window(
-        &mut self,
-        plan: &LogicalPlan,
-        window: &Window,
-        cut: &mut Cut,
-    ) -> Result<LogicalPlan> {
-        let keys = ties::window_keys(window);
-        let order = if keys.is_empty() { Order::Any } else { Order::By(keys) };
-        self.cut_children(plan, cut, &order)
-    }
-
     /// An aggregate over its input in canonical order, which some calls over floats depend on;
     /// ordered calls have a total order.
     fn cut_aggregate(&mut self, plan: &LogicalPlan, cut: &mut Cut) -> Result<LogicalPlan> {
-        let template = self.cut_children(plan, cut, &Order::Canonical)?;
+        let template = self.cut_children(plan, cut, Order::Canonical)?;
         ties::ordered_calls(template).map_err(|e| errors::planning(&e))
     }
 

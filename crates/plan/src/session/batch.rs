@@ -19,25 +19,46 @@ use deltaic_batch::{Error, Result, canonicalize};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::provider::TableInput;
+use super::windows;
 use crate::errors;
 
-/// The physical rules of batch execution: DataFusion's own without its filter push-down.
+/// The physical rules of batch execution: the few of DataFusion's without which a plan does not run
+/// or runs slowly.
 ///
-/// That rule finds the columns of a condition by name. Two columns of a join may have the same name,
-/// and `WHERE l.k IS NULL` above a join would filter by `r.k`. The logical push-down, which knows
-/// columns by their relation, has moved every condition already.
+/// Left out are those that only pay for files and many partitions, and those that have changed
+/// results: `FilterPushdown` finds the columns of a condition by name, so that `WHERE l.k IS NULL`
+/// above a join filters by `r.k`; `aggregate_statistics` says that `count(DISTINCT 7)` of no rows is 1.
+const PHYSICAL_RULES: [&str; 6] = [
+    "OutputRequirements",
+    "join_selection",
+    "EnsureRequirements",
+    "CombinePartialFinalAggregate",
+    "ProjectionPushdown",
+    "SanityCheckPlan",
+];
+
+/// The rules of [`PHYSICAL_RULES`] in DataFusion's order.
 pub(super) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let rules = PhysicalOptimizer::new().rules.into_iter();
-    rules.filter(|rule| !rule.name().starts_with("FilterPushdown")).collect()
+    rules.filter(|rule| PHYSICAL_RULES.contains(&rule.name())).collect()
 }
 
 /// Runs an optimized plan whose leaves can be executed.
 pub(crate) fn run(state: &SessionState, plan: &LogicalPlan) -> Result<Vec<RecordBatch>> {
+    let run = || collected(state, &windows::sorted(state, plan.clone())?);
+    run().map_err(errors::execution)
+}
+
+/// The rows of a plan whose windows read rows in order.
+pub(super) fn collected(
+    state: &SessionState,
+    plan: &LogicalPlan,
+) -> datafusion::common::Result<Vec<RecordBatch>> {
     block_on(async {
         let physical = DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?;
         collect(physical, state.task_ctx()).await
-    })?
-    .map_err(errors::execution)
+    })
+    .map_err(|e| DataFusionError::External(Box::new(e)))?
 }
 
 /// Gives every table of a plan its rows.

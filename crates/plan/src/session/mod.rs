@@ -37,11 +37,13 @@ mod ordered_bits;
 pub(crate) mod parse;
 pub(crate) mod provider;
 mod push_down;
+pub(crate) mod rows;
 mod set_operations;
 mod signed;
 pub(crate) mod ties;
 mod time_zone;
 mod using;
+mod windows;
 
 use provider::Planning;
 

@@ -28,22 +28,13 @@ const ORDERED: [&str; 7] = [
 /// More rows than a table has; a LIMIT without a number needs all.
 const ROWS_MAX: usize = u32::MAX as usize;
 
-/// A plan for batch execution with its ties broken.
+/// A plan for batch execution with its ties broken, but for those of windows.
 pub(crate) fn broken(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Limit(limit) => {
             let input = ordered_input(&limit.input, rows_of(&limit))?;
             let plan = LogicalPlan::Limit(limit);
             Ok(Transformed::yes(plan.with_new_exprs(plan.expressions(), vec![input])?))
-        }
-        LogicalPlan::Window(window) => {
-            let keys = window_keys(&window);
-            let Window { input, window_expr, .. } = window;
-            let input = match keys.is_empty() {
-                true => input,
-                false => Arc::new(LogicalPlan::Sort(Sort { expr: keys, input, fetch: None })),
-            };
-            Ok(Transformed::yes(LogicalPlan::Window(Window::try_new(window_expr, input)?)))
         }
         LogicalPlan::Aggregate(_) => Ok(Transformed::yes(ordered_calls(node)?)),
         other => Ok(Transformed::no(other)),

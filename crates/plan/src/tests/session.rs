@@ -346,6 +346,59 @@ fn a_moving_sum_of_floats_is_that_of_its_rows() {
 }
 
 #[test]
+fn nothing_is_counted_of_no_rows() {
+    let sources = sources(&[("t", "k BIGINT")]);
+    let t = RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]);
+    let t = t.unwrap();
+    let ranked = "(SELECT k, row_number() OVER (ORDER BY k) AS n FROM t) WHERE n > 1 AND n <= 1";
+    for call in ["count(DISTINCT c)", "count(c)", "count(*)", "count(1)"] {
+        for from in ["t WHERE k > 1", ranked] {
+            let sql = format!("SELECT {call} FROM (SELECT 7 AS c FROM {from})");
+            let tables = BTreeMap::from([("t".to_owned(), vec![t.clone()])]);
+            let (_, batches) = session().run_batch(&sql, &sources, tables).unwrap();
+            assert_eq!(batches[0].column(0).as_primitive::<Int64Type>().values(), &[0], "{sql}");
+        }
+    }
+}
+
+#[test]
+fn ties_of_a_window_are_broken_by_the_rest_of_the_row() {
+    let sources = sources(&[("t", "k BIGINT, v BIGINT, z BIGINT")]);
+    let rows = 2_000_i64;
+    // A permutation of 0 to 1,999; all of one partition and equal by its order.
+    let z: Vec<i64> = (0..rows).map(|i| i * 7 % rows).collect();
+    let t = RecordBatch::try_from_iter([
+        ("k", Arc::new(Int64Array::from(vec![1; z.len()])) as ArrayRef),
+        ("v", Arc::new(Int64Array::from(vec![None; z.len()]))),
+        ("z", Arc::new(Int64Array::from(z))),
+    ])
+    .unwrap();
+    for (over, n) in [
+        ("PARTITION BY k ORDER BY v", "z + 1"),
+        ("ORDER BY v DESC", "z + 1"),
+        ("PARTITION BY k", "z + 1"),
+        ("ORDER BY k, v DESC NULLS LAST", "z + 1"),
+        ("ORDER BY z DESC", "2000 - z"),
+    ] {
+        let ranked = format!("SELECT z, {n} AS n, row_number() OVER ({over}) AS rn FROM t");
+        let twice = format!(
+            "SELECT z, n, rn FROM (SELECT *, row_number() OVER ({over}) AS rn2 FROM \
+             (SELECT k, v, z, {n} AS n, row_number() OVER ({over}) AS rn FROM t)) WHERE rn = rn2"
+        );
+        for sql in [ranked, twice] {
+            let pieces = vec![t.slice(0, 700), t.slice(700, 1_300)];
+            let tables = BTreeMap::from([("t".to_owned(), pieces)]);
+            let (_, batches) = session().run_batch(&sql, &sources, tables).unwrap();
+            assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 2_000, "{sql}");
+            for batch in batches {
+                let column = |i: usize| batch.column(i).as_primitive::<Int64Type>().values();
+                assert_eq!(column(1), column(2), "{sql}");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_above_a_limit_does_not_change_which_rows_it_keeps() {
     let sources = sources(&[("u", "k BIGINT, big BIGINT"), ("t", "x BIGINT")]);
     let column = |values: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };
