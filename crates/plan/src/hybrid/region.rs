@@ -56,7 +56,7 @@ impl Region {
             tables.push(table(input, rows)?);
         }
         let plan = fill(self.template.clone(), &tables)?;
-        let batches = batch::run(&self.state, &plan)?;
+        let batches = batch::run(&self.state, plan)?;
         let pieces = (batches.iter())
             .map(|b| Ok(ZBatch::inserts(batch::relabel(b, &self.output)?)))
             .collect::<Result<Vec<_>>>()?;
@@ -72,7 +72,7 @@ fn table(input: &RegionInput, rows: &ZBatch) -> Result<Arc<Rows>> {
         Order::Any => copies,
         Order::Canonical => canonical_order(&copies)?,
     };
-    Ok(Arc::new(Rows { schema, batches: vec![copies], order: None }))
+    Ok(Arc::new(Rows { schema, batches: vec![copies], order: None, is_listed: false }))
 }
 
 /// Each row as often as its weight says.

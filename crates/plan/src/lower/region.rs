@@ -13,7 +13,7 @@ use crate::errors;
 use crate::hybrid::{Hole, Order, Region, RegionInput};
 use crate::session::batch::relaxed;
 use crate::session::provider::TableInput;
-use crate::session::{exact, ties};
+use crate::session::ties;
 use crate::tree::{Kind, NodeIx};
 
 /// A region under construction: the nodes that its holes stand for.
@@ -28,10 +28,8 @@ impl Lowering {
     pub(super) fn hybrid(&mut self, plan: &LogicalPlan) -> Result<NodeIx> {
         let mut cut = Cut::default();
         let template = match plan {
-            LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => {
-                ties::broken(self.cut_limit(plan, &mut cut)?).map_err(|e| errors::planning(&e))?
-            }
-            LogicalPlan::Aggregate(_) => self.cut_aggregate(plan, &mut cut)?,
+            LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => self.cut_limit(plan, &mut cut)?,
+            LogicalPlan::Aggregate(_) => self.cut_children(plan, &mut cut, Order::Canonical)?,
             LogicalPlan::RecursiveQuery(_) => self.cut_recursion(plan, &mut cut)?,
             other => self.cut_children(other, &mut cut, Order::Any)?,
         };
@@ -66,7 +64,6 @@ impl Lowering {
     ) -> Result<NodeIx> {
         let output = relaxed(plan.schema().as_arrow());
         let spec = describe(&template)?;
-        let template = exact::exact(template).map_err(|e| errors::planning(&e))?;
         let region = Arc::new(Region {
             state: self.state.clone(),
             template,
@@ -101,16 +98,16 @@ impl Lowering {
         plan.with_new_exprs(plan.expressions(), holes).map_err(|e| errors::planning(&e))
     }
 
-    /// LIMIT together with the ORDER BY below it, ties broken by the whole row.
+    /// LIMIT together with the ORDER BY below it.
     fn cut_limit(&mut self, plan: &LogicalPlan, cut: &mut Cut) -> Result<LogicalPlan> {
         match plan {
             LogicalPlan::Sort(sort) => {
                 let hole = self.hole(&sort.input, Order::Any, cut)?;
-                Ok(ties::sorted(hole, sort.expr.clone(), sort.fetch))
+                rebuilt(plan, hole)
             }
             LogicalPlan::Limit(limit) if !ties::ordered(&limit.input) => {
                 let hole = self.hole(&limit.input, Order::Any, cut)?;
-                rebuilt(plan, ties::sorted(hole, Vec::new(), None))
+                rebuilt(plan, hole)
             }
             LogicalPlan::Limit(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
                 let inputs = plan.inputs();
@@ -122,13 +119,6 @@ impl Lowering {
             }
             other => self.hole(other, Order::Any, cut),
         }
-    }
-
-    /// An aggregate over its input in canonical order, which some calls over floats depend on;
-    /// ordered calls have a total order.
-    fn cut_aggregate(&mut self, plan: &LogicalPlan, cut: &mut Cut) -> Result<LogicalPlan> {
-        let template = self.cut_children(plan, cut, Order::Canonical)?;
-        ties::ordered_calls(template).map_err(|e| errors::planning(&e))
     }
 
     /// A recursive query as a whole; its inputs are the tables that it reads.

@@ -5,8 +5,8 @@ use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::WindowFunctionParams;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, FetchType, Filter, Limit, LogicalPlan, Operator, Projection,
-    SkipType, SortExpr, Window,
+    BinaryExpr, Expr, ExprSchemable, Filter, Limit, LogicalPlan, Operator, Projection, SortExpr,
+    Window,
 };
 use deltaic_batch::Result;
 use deltaic_state::SortKey;
@@ -195,11 +195,7 @@ fn order_by(order: &[SortExpr]) -> Keys {
 
 /// The places of a LIMIT whose numbers are known.
 fn range_of(limit: &Limit) -> Option<Range> {
-    let (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(fetch))) =
-        (limit.get_skip_type(), limit.get_fetch_type())
-    else {
-        return None;
-    };
+    let (skip, fetch) = ties::range_of(limit)?;
     let limit = fetch.map_or(u64::MAX, |fetch| fetch as u64);
     Some(Range { offset: skip as u64, limit })
 }

@@ -19,7 +19,7 @@ use deltaic_batch::{Error, Result, canonicalize};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::provider::TableInput;
-use super::windows;
+use super::{exact, stages};
 use crate::errors;
 
 /// The physical rules of batch execution: the few of DataFusion's without which a plan does not run
@@ -44,12 +44,12 @@ pub(super) fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Syn
 }
 
 /// Runs an optimized plan whose leaves can be executed.
-pub(crate) fn run(state: &SessionState, plan: &LogicalPlan) -> Result<Vec<RecordBatch>> {
-    let run = || collected(state, &windows::sorted(state, plan.clone())?);
+pub(crate) fn run(state: &SessionState, plan: LogicalPlan) -> Result<Vec<RecordBatch>> {
+    let run = || collected(state, &stages::staged(state, exact::exact(plan)?)?);
     run().map_err(errors::execution)
 }
 
-/// The rows of a plan whose windows read rows in order.
+/// The rows of a plan that leaves nothing to the order of rows.
 pub(super) fn collected(
     state: &SessionState,
     plan: &LogicalPlan,

@@ -26,7 +26,7 @@ pub(crate) mod batch;
 pub(crate) mod checked;
 mod correlation;
 mod distinct_from;
-pub(crate) mod exact;
+mod exact;
 mod fields;
 mod float_sum;
 mod functions;
@@ -40,10 +40,10 @@ mod push_down;
 pub(crate) mod rows;
 mod set_operations;
 mod signed;
+mod stages;
 pub(crate) mod ties;
 mod time_zone;
 mod using;
-mod windows;
 
 use provider::Planning;
 
@@ -136,11 +136,9 @@ impl Session {
     ) -> Result<(SchemaRef, Vec<RecordBatch>)> {
         let planned = self.analyze(sql, sources)?;
         let plan = optimize::optimize(&self.state, planned.plan, Some(self.now()?))
-            .and_then(ties::broken)
-            .and_then(exact::exact)
             .map_err(|e| errors::planning(&e))?;
         let plan = batch::bind_tables(plan, &mut tables)?;
-        let batches = batch::run(&self.state, &plan)?;
+        let batches = batch::run(&self.state, plan)?;
         let batches = (batches.iter())
             .filter(|batch| batch.num_rows() > 0)
             .map(|batch| batch::relabel(batch, &planned.schema))

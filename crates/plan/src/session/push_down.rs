@@ -1,12 +1,12 @@
-//! Filter push-down that leaves constant conditions above aggregates.
+//! Filter push-down that leaves conditions above aggregates that have a row for no input.
 //!
 //! DataFusion pushes a condition below an aggregate when all its columns are group keys, which holds
-//! for a condition without columns, such as the NULL of `c NOT IN (1, NULL)`. Below an aggregate that
-//! has a row for no input (no keys, or grouping sets with an empty one), it would let that row through.
+//! for a condition without columns: the NULL of `c NOT IN (1, NULL)`, or the FALSE that it finds
+//! `n = 1 AND n = 2` to be. An aggregate without keys, or with an empty grouping set, has a row for
+//! no input, which a condition below it would let through.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
-use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
@@ -39,7 +39,6 @@ impl OptimizerRule for PushDown {
         if let LogicalPlan::Filter(filter) = &plan
             && let LogicalPlan::Aggregate(aggregate) = filter.input.as_ref()
             && has_row_for_nothing(aggregate)
-            && split_conjunction(&filter.predicate).iter().any(|c| c.column_refs().is_empty())
         {
             return Ok(Transformed::no(plan));
         }

@@ -6,8 +6,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchemaRef, Result};
-use datafusion::datasource::TableType;
 use datafusion::datasource::memory::{DataSourceExec, MemorySourceConfig};
+use datafusion::datasource::{TableType, source_as_provider};
 use datafusion::logical_expr::{Expr, LogicalPlan, TableScan, TableSource};
 use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
@@ -17,7 +17,10 @@ use datafusion::physical_plan::ExecutionPlan;
 pub(crate) struct Rows {
     pub(crate) schema: SchemaRef,
     pub(crate) batches: Vec<RecordBatch>,
+    /// The order that planning may rely on.
     pub(crate) order: Option<LexOrdering>,
+    /// They are in the order of an ORDER BY that a LIMIT above refers to.
+    pub(crate) is_listed: bool,
 }
 
 #[async_trait::async_trait]
@@ -58,4 +61,10 @@ pub(crate) fn scan(name: &str, source: Arc<dyn TableSource>, schema: &DFSchemaRe
         fetch: None,
         statistics_requests: Default::default(),
     })
+}
+
+/// True for a scan of rows that a LIMIT has left in their order.
+pub(super) fn is_listed(scan: &TableScan) -> bool {
+    let provider = source_as_provider(&scan.source);
+    provider.is_ok_and(|p| p.downcast_ref::<Rows>().is_some_and(|rows| rows.is_listed))
 }

@@ -14,6 +14,8 @@ use datafusion::logical_expr::{
     Expr, FetchType, Limit, LogicalPlan, SkipType, Sort, SortExpr, Window,
 };
 
+use super::rows;
+
 /// Aggregates whose result depends on the order of their input.
 const ORDERED: [&str; 7] = [
     "array_agg",
@@ -25,55 +27,29 @@ const ORDERED: [&str; 7] = [
     "any_value",
 ];
 
-/// More rows than a table has; a LIMIT without a number needs all.
-const ROWS_MAX: usize = u32::MAX as usize;
-
-/// A plan for batch execution with its ties broken, but for those of windows.
-pub(crate) fn broken(plan: LogicalPlan) -> Result<LogicalPlan> {
-    plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Limit(limit) => {
-            let input = ordered_input(&limit.input, rows_of(&limit))?;
-            let plan = LogicalPlan::Limit(limit);
-            Ok(Transformed::yes(plan.with_new_exprs(plan.expressions(), vec![input])?))
-        }
-        LogicalPlan::Aggregate(_) => Ok(Transformed::yes(ordered_calls(node)?)),
-        other => Ok(Transformed::no(other)),
-    })
-    .map(|plan| plan.data)
-}
-
 /// The input of a LIMIT with the ties of its ORDER BY broken; in the order of the whole row when it
-/// has none. The ORDER BY is told how many rows are needed of it: a sort without a number looks
-/// needless to DataFusion's physical planning where nothing above the LIMIT asks for an order.
-fn ordered_input(plan: &LogicalPlan, rows: usize) -> Result<LogicalPlan> {
+/// has none. No more than `rows` of its rows are needed.
+pub(crate) fn ordered_input(plan: &LogicalPlan, rows: Option<usize>) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Sort(sort) => {
-            let rows = sort.fetch.map_or(rows, |fetch| fetch.min(rows));
-            Ok(sorted(sort.input.as_ref().clone(), sort.expr.clone(), Some(rows)))
+            let rows = sort.fetch.into_iter().chain(rows).min();
+            Ok(sorted(sort.input.as_ref().clone(), sort.expr.clone(), rows))
         }
-        LogicalPlan::Limit(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_)
-            if ordered(plan) =>
-        {
-            // A LIMIT below has a number of its own: what it passes over must be sorted, too.
-            let rows = match plan {
-                LogicalPlan::Limit(limit) => rows_of(limit),
-                _ => rows,
-            };
+        LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) if ordered(plan) => {
             let inputs = plan.inputs().into_iter().map(|input| ordered_input(input, rows));
             let inputs = inputs.collect::<Result<_>>()?;
             plan.with_new_exprs(plan.expressions(), inputs)
         }
-        other => Ok(sorted(other.clone(), Vec::new(), Some(rows))),
+        LogicalPlan::TableScan(_) if ordered(plan) => Ok(plan.clone()),
+        other => Ok(sorted(other.clone(), Vec::new(), rows)),
     }
 }
 
-/// Rows that a LIMIT needs, those that it passes over included.
-pub(crate) fn rows_of(limit: &Limit) -> usize {
+/// How many rows a LIMIT passes over, and how many it keeps at most; `None` where that is no number.
+pub(crate) fn range_of(limit: &Limit) -> Option<(usize, Option<usize>)> {
     match (limit.get_skip_type(), limit.get_fetch_type()) {
-        (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(Some(fetch)))) => {
-            skip.saturating_add(fetch)
-        }
-        _ => ROWS_MAX,
+        (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(fetch))) => Some((skip, fetch)),
+        _ => None,
     }
 }
 
@@ -84,12 +60,13 @@ pub(crate) fn ordered(plan: &LogicalPlan) -> bool {
         LogicalPlan::Limit(limit) => ordered(&limit.input),
         LogicalPlan::Projection(projection) => ordered(&projection.input),
         LogicalPlan::SubqueryAlias(alias) => ordered(&alias.input),
+        LogicalPlan::TableScan(scan) => rows::is_listed(scan),
         _ => false,
     }
 }
 
 /// A sort whose ties are broken.
-pub(crate) fn sorted(input: LogicalPlan, keys: Vec<SortExpr>, fetch: Option<usize>) -> LogicalPlan {
+fn sorted(input: LogicalPlan, keys: Vec<SortExpr>, fetch: Option<usize>) -> LogicalPlan {
     let expr = total(&input, keys);
     if expr.is_empty() {
         return input;

@@ -346,6 +346,23 @@ fn a_moving_sum_of_floats_is_that_of_its_rows() {
 }
 
 #[test]
+fn a_condition_that_is_never_true_leaves_nothing_of_a_total() {
+    let sources = sources(&[("u", "k BIGINT")]);
+    let u = RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]);
+    let u = u.unwrap();
+    for condition in ["a = 1 AND a <> 1 AND b = 2", "a = 1 AND b = 2 AND a <> 1", "a = 1 AND a = 2"]
+    {
+        let totals = "SELECT count(*) AS a, count(*) AS b FROM u";
+        let sql = format!("SELECT a FROM ({totals}) WHERE {condition}");
+        let tables = BTreeMap::from([("u".to_owned(), vec![u.clone()])]);
+        let (_, batches) = session().run_batch(&sql, &sources, tables).unwrap();
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 0, "{sql}");
+        let mut view = super::Checked::new(&[("u", "k BIGINT")], &sql);
+        view.step(&[("u", "+ 1")]).unwrap();
+    }
+}
+
+#[test]
 fn nothing_is_counted_of_no_rows() {
     let sources = sources(&[("t", "k BIGINT")]);
     let t = RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]);
@@ -405,32 +422,32 @@ fn what_is_above_a_limit_does_not_change_which_rows_it_keeps() {
     let u = RecordBatch::try_from_iter([("k", column(&[3, 1, 2])), ("big", column(&[30, 10, 20]))]);
     let t = RecordBatch::try_from_iter([("x", column(&[1, 2, 3]))]);
     let (u, t) = (u.unwrap(), t.unwrap());
-    for (limit, kept) in [
-        ("LIMIT 1 OFFSET 2", vec![3]),
-        ("LIMIT 2", vec![1, 2]),
-        ("OFFSET 1", vec![2, 3]),
-        ("LIMIT 2 OFFSET 1", vec![2, 3]),
-        // A LIMIT over a LIMIT.
-        ("LIMIT 2 OFFSET 1) AS v LIMIT 1", vec![2]),
+    for (open, limit, kept) in [
+        ("(SELECT", "LIMIT 1 OFFSET 2", vec![3]),
+        ("(SELECT", "LIMIT 2", vec![1, 2]),
+        ("(SELECT", "OFFSET 1", vec![2, 3]),
+        ("(SELECT", "LIMIT 2 OFFSET 1", vec![2, 3]),
+        ("(SELECT", "LIMIT 1 OFFSET 1", vec![2]),
+        ("(SELECT * FROM (SELECT", "LIMIT 2 OFFSET 1) AS v LIMIT 1", vec![2]),
     ] {
         for sql in [
-            format!("SELECT l.k FROM (SELECT * FROM u ORDER BY big {limit}) l JOIN t ON l.k = t.x"),
-            format!("SELECT k FROM (SELECT k FROM u ORDER BY big {limit}) GROUP BY k"),
-            format!("SELECT l.k FROM (SELECT k, big + 1 AS b FROM u ORDER BY big {limit}) l"),
+            format!("SELECT l.k FROM {open} * FROM u ORDER BY big {limit}) l JOIN t ON l.k = t.x"),
+            format!("SELECT k FROM {open} k FROM u ORDER BY big {limit}) GROUP BY k"),
+            format!("SELECT l.k FROM {open} k, big + 1 AS b FROM u ORDER BY big {limit}) l"),
+            format!("SELECT k FROM {open} k, big FROM u ORDER BY big {limit}) ORDER BY 0 - k"),
             format!(
-                "SELECT k FROM (SELECT k, big FROM u ORDER BY big {limit}) UNION SELECT k FROM (SELECT k, big FROM u ORDER BY big {limit})"
+                "SELECT k FROM (SELECT k, row_number() OVER (ORDER BY 0 - k) AS n FROM \
+                 {open} k FROM u ORDER BY big {limit}))"
+            ),
+            format!(
+                "SELECT k FROM {open} k, big FROM u ORDER BY big {limit}) UNION \
+                 SELECT k FROM {open} k, big FROM u ORDER BY big {limit})"
             ),
         ] {
             let tables = BTreeMap::from([
                 ("u".to_owned(), vec![u.clone()]),
                 ("t".to_owned(), vec![t.clone()]),
             ]);
-            // The inner query needs one more parenthesis where the LIMIT closes its own.
-            let sql = if limit.contains(')') {
-                sql.replace("FROM (SELECT", "FROM (SELECT * FROM (SELECT")
-            } else {
-                sql
-            };
             let (_, batches) = session().run_batch(&sql, &sources, tables).unwrap();
             let mut rows: Vec<i64> = (batches.iter())
                 .flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec())

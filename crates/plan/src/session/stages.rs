@@ -1,0 +1,89 @@
+//! Parts of a plan that depend on the order of their input run first, by themselves.
+//!
+//! Which of several equal rows a ranking counts first or a LIMIT keeps, SQL leaves open; here the rest
+//! of the row decides (see `ties`). DataFusion's physical planning is free with sorts that nothing
+//! above asks for: below a window it puts one by PARTITION BY and ORDER BY alone, which is not stable;
+//! below a LIMIT it may drop one, and it moves one from above a LIMIT to below. So the input of each
+//! window and LIMIT is computed and sorted first, innermost first, and the rest reads its rows.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::{Limit, LogicalPlan, Sort, Window};
+use datafusion::physical_expr::{LexOrdering, create_physical_sort_exprs};
+
+use super::rows::{self, Rows};
+use super::{batch, ties};
+
+/// The plan with the rows of every LIMIT, and the sorted input of every window, in their places.
+pub(super) fn staged(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Window(node) => window(state, node),
+        LogicalPlan::Limit(node) => limit(state, node),
+        LogicalPlan::Aggregate(_) => Ok(Transformed::yes(ties::ordered_calls(node)?)),
+        other => Ok(Transformed::no(other)),
+    })
+    .map(|plan| plan.data)
+}
+
+fn window(state: &SessionState, node: Window) -> Result<Transformed<LogicalPlan>> {
+    let keys = ties::window_keys(&node);
+    if keys.is_empty() {
+        return Ok(Transformed::no(LogicalPlan::Window(node)));
+    }
+    let order = create_physical_sort_exprs(
+        &keys,
+        node.input.schema(),
+        state.execution_props(),
+        &Default::default(),
+    )?;
+    let sort = LogicalPlan::Sort(Sort { expr: keys, input: node.input, fetch: None });
+    let mut rows = rows_of(state, &sort)?;
+    rows.order = LexOrdering::new(order);
+    let input = scan("window_input", rows, &sort);
+    Ok(Transformed::yes(LogicalPlan::Window(Window::try_new(node.window_expr, Arc::new(input))?)))
+}
+
+fn limit(state: &SessionState, node: Limit) -> Result<Transformed<LogicalPlan>> {
+    let Some((skip, fetch)) = ties::range_of(&node) else {
+        return Ok(Transformed::no(LogicalPlan::Limit(node)));
+    };
+    let input = ties::ordered_input(&node.input, fetch.map(|fetch| skip.saturating_add(fetch)))?;
+    let mut rows = rows_of(state, &input)?;
+    rows.batches = part(&rows.batches, skip, fetch.unwrap_or(usize::MAX));
+    rows.is_listed = ties::ordered(&node.input);
+    Ok(Transformed::yes(scan("limit", rows, &input)))
+}
+
+/// The rows of a plan, in its order.
+fn rows_of(state: &SessionState, plan: &LogicalPlan) -> Result<Rows> {
+    let schema = Arc::new(plan.schema().as_arrow().clone());
+    let batches = (batch::collected(state, plan)?.iter())
+        .map(|batch| batch::relabel(batch, &schema))
+        .collect::<deltaic_batch::Result<Vec<_>>>()
+        .map_err(|e| DataFusionError::External(Box::new(e)))?;
+    Ok(Rows { schema, batches, order: None, is_listed: false })
+}
+
+fn scan(name: &str, rows: Rows, plan: &LogicalPlan) -> LogicalPlan {
+    rows::scan(name, provider_as_source(Arc::new(rows)), plan.schema())
+}
+
+/// The rows from `skip` on, at most `fetch`.
+fn part(batches: &[RecordBatch], mut skip: usize, mut fetch: usize) -> Vec<RecordBatch> {
+    let mut parts = Vec::new();
+    for batch in batches {
+        let passed = skip.min(batch.num_rows());
+        let taken = fetch.min(batch.num_rows() - passed);
+        skip -= passed;
+        fetch -= taken;
+        if taken > 0 {
+            parts.push(batch.slice(passed, taken));
+        }
+    }
+    parts
+}
