@@ -1,5 +1,6 @@
-//! Words packed as offsets from their least: as wide as the greatest offset needs, nothing at all
-//! when all are equal.
+//! Words packed as offsets from a base: as wide as their range needs, nothing at all when all are
+//! equal. The base leaves the spare room of that width to both sides, so that a word that is added
+//! later most often fits.
 
 use std::ops::Range;
 
@@ -27,14 +28,22 @@ impl PackedWords {
             least = least.min(word);
             greatest = greatest.max(word);
         }
-        let base = least.min(greatest);
+        let range = greatest.saturating_sub(least);
+        let widest = match range {
+            0 => 0,
+            0x1..=0xff => u8::MAX.into(),
+            0x100..=0xffff => u16::MAX.into(),
+            0x1_0000..=0xffff_ffff => u32::MAX.into(),
+            _ => u64::MAX,
+        };
+        let base = least.min(greatest).saturating_sub((widest - range) / 2);
         let offsets = words.map(|word| word - base);
         #[expect(clippy::cast_possible_truncation, reason = "the offsets are within the width")]
-        let offsets = match greatest.saturating_sub(base) {
+        let offsets = match widest {
             0 => Offsets::None,
-            0x1..=0xff => Offsets::U8(offsets.map(|o| o as u8).collect()),
-            0x100..=0xffff => Offsets::U16(offsets.map(|o| o as u16).collect()),
-            0x1_0000..=0xffff_ffff => Offsets::U32(offsets.map(|o| o as u32).collect()),
+            0xff => Offsets::U8(offsets.map(|o| o as u8).collect()),
+            0xffff => Offsets::U16(offsets.map(|o| o as u16).collect()),
+            0xffff_ffff => Offsets::U32(offsets.map(|o| o as u32).collect()),
             _ => Offsets::U64(offsets.collect()),
         };
         Self { base, offsets }
