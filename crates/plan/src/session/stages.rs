@@ -1,29 +1,35 @@
-//! Parts of a plan that depend on the order of their input run first, by themselves.
+//! Parts of a plan run first, by themselves, where planning them together goes wrong.
 //!
 //! Which of several equal rows a ranking counts first or a LIMIT keeps, SQL leaves open; here the rest
 //! of the row decides (see `ties`). DataFusion's physical planning is free with sorts that nothing
 //! above asks for: below a window it puts one by PARTITION BY and ORDER BY alone, which is not stable;
 //! below a LIMIT it may drop one, and it moves one from above a LIMIT to below. So the input of each
 //! window and LIMIT is computed and sorted first, innermost first, and the rest reads its rows.
+//!
+//! It also takes a column that is constant below an outer join, such as a total, for constant above
+//! it, where it may be NULL, and leaves it out of sorts. So the sides that are padded with NULL run
+//! first, too: of rows that are read it believes nothing.
 
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, JoinType, Result};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::{Limit, LogicalPlan, Sort, Window};
+use datafusion::logical_expr::{Join, Limit, LogicalPlan, Sort, Window};
 use datafusion::physical_expr::{LexOrdering, create_physical_sort_exprs};
 
 use super::rows::{self, Rows};
 use super::{batch, ties};
 
-/// The plan with the rows of every LIMIT, and the sorted input of every window, in their places.
+/// The plan with the rows of every LIMIT, the sorted input of every window, and the padded sides of
+/// every join in their places.
 pub(super) fn staged(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Window(node) => window(state, node),
         LogicalPlan::Limit(node) => limit(state, node),
+        LogicalPlan::Join(node) => join(state, node),
         LogicalPlan::Aggregate(_) => Ok(Transformed::yes(ties::ordered_calls(node)?)),
         other => Ok(Transformed::no(other)),
     })
@@ -57,6 +63,21 @@ fn limit(state: &SessionState, node: Limit) -> Result<Transformed<LogicalPlan>> 
     rows.batches = part(&rows.batches, skip, fetch.unwrap_or(usize::MAX));
     rows.is_listed = ties::ordered(&node.input);
     Ok(Transformed::yes(scan("limit", rows, &input)))
+}
+
+fn join(state: &SessionState, mut node: Join) -> Result<Transformed<LogicalPlan>> {
+    let (left, right) = match node.join_type {
+        JoinType::Left => (false, true),
+        JoinType::Right => (true, false),
+        JoinType::Full => (true, true),
+        _ => (false, false),
+    };
+    for (is_padded, input) in [(left, &mut node.left), (right, &mut node.right)] {
+        if is_padded && !matches!(input.as_ref(), LogicalPlan::TableScan(_)) {
+            *input = Arc::new(scan("padded", rows_of(state, input)?, input));
+        }
+    }
+    Ok(Transformed::yes(LogicalPlan::Join(node)))
 }
 
 /// The rows of a plan, in its order.

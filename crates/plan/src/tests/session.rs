@@ -363,6 +363,38 @@ fn a_condition_that_is_never_true_leaves_nothing_of_a_total() {
 }
 
 #[test]
+fn what_is_constant_below_an_outer_join_is_not_above_it() {
+    let sources = sources(&[("u", "k BIGINT")]);
+    let column = |values: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };
+    let u = RecordBatch::try_from_iter([("k", column(&[3, 4, 6, 1]))]).unwrap();
+    let total = "(SELECT min(k) + 2 AS c FROM u)";
+    let literal = "(SELECT DISTINCT 3 AS c FROM u)";
+    for padded in [total, literal] {
+        for from in [
+            format!("{padded} l RIGHT JOIN u ON l.c = u.k"),
+            format!("u LEFT JOIN {padded} l ON l.c = u.k"),
+            format!("u FULL JOIN {padded} l ON l.c = u.k"),
+        ] {
+            let sorted = format!("SELECT c, k FROM {from} ORDER BY c NULLS FIRST, k");
+            let limited = format!("SELECT c, k FROM ({sorted} LIMIT 3) ORDER BY c NULLS FIRST, k");
+            let numbered = format!(
+                "SELECT c, k FROM (SELECT c, k, row_number() OVER (ORDER BY c NULLS FIRST, k) AS n FROM {from}) ORDER BY n"
+            );
+            for (sql, kept) in [(sorted, 4), (limited, 3), (numbered, 4)] {
+                let tables = BTreeMap::from([("u".to_owned(), vec![u.clone()])]);
+                let (schema, batches) = session().run_batch(&sql, &sources, tables).unwrap();
+                let rows = arrow::compute::concat_batches(&schema, &batches).unwrap();
+                let column = |i: usize| {
+                    rows.column(i).as_primitive::<Int64Type>().iter().collect::<Vec<_>>()
+                };
+                assert_eq!(column(1), [Some(1), Some(4), Some(6), Some(3)][..kept], "{sql}");
+                assert_eq!(column(0), [None, None, None, Some(3)][..kept], "{sql}");
+            }
+        }
+    }
+}
+
+#[test]
 fn nothing_is_counted_of_no_rows() {
     let sources = sources(&[("t", "k BIGINT")]);
     let t = RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]);
