@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Float64Array, PrimitiveArray};
+use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal32Type, Decimal64Type, Decimal128Type, Int64Type,
     UInt64Type, i256,
@@ -57,24 +58,6 @@ impl<'a> Groups<'a> {
     fn map<T>(&self, value: impl Fn(u32) -> Option<T>) -> impl Iterator<Item = Option<T>> {
         let groups = self.numbers.iter().zip(self.present);
         groups.map(move |(&group, &present)| if present { value(group) } else { None })
-    }
-
-    /// As [`Self::map`] for values that may not fit: the first that does not is named.
-    fn try_map<T>(
-        &self,
-        output: &DataType,
-        value: impl Fn(u32) -> Option<Option<T>>,
-    ) -> Result<Vec<Option<T>>> {
-        let groups = self.numbers.iter().zip(self.present);
-        groups
-            .map(|(&group, &present)| match present.then(|| value(group)) {
-                None => Ok(None),
-                Some(Some(value)) => Ok(value),
-                Some(None) => {
-                    Err(Overflow { group, output: output.clone() }.into_error(self.table))
-                }
-            })
-            .collect()
     }
 
     pub(super) fn count(&self, count: usize, output: &DataType) -> Result<ArrayRef> {
@@ -189,15 +172,44 @@ impl<'a> Groups<'a> {
     where
         T::Native: TryFrom<i128>,
     {
-        let fit = |value: i128| {
-            (-max..=max).contains(&value).then(|| T::Native::try_from(value).ok()).flatten()
-        };
-        let values = self.try_map(output, |group| match value(group)? {
-            None => Some(None),
-            Some(value) => fit(value).map(Some),
-        })?;
-        let values: PrimitiveArray<T> = values.into_iter().collect();
+        let mut values: Vec<T::Native> = Vec::with_capacity(self.numbers.len());
+        let mut is_valid = vec![true; self.numbers.len()];
+        let mut any_null = false;
+        for (at, (&group, &present)) in self.numbers.iter().zip(self.present).enumerate() {
+            let value = if present { value(group) } else { Some(None) };
+            let Some(value) = value else { return Err(self.overflow(group, output)) };
+            let Some(value) = value else {
+                values.push(T::Native::default());
+                is_valid[at] = false;
+                any_null = true;
+                continue;
+            };
+            match T::Native::try_from(value) {
+                Ok(fitting) if (-max..=max).contains(&value) => values.push(fitting),
+                _ => return Err(self.overflow(group, output)),
+            }
+        }
+        let nulls = any_null.then(|| NullBuffer::from(is_valid));
+        let values = PrimitiveArray::<T>::try_new(values.into(), nulls)?;
         Ok(Arc::new(values.with_data_type(output.clone())))
+    }
+
+    /// The error for a result that its type cannot hold.
+    #[cold]
+    fn overflow(&self, group: u32, output: &DataType) -> Error {
+        let key = match self.table.keys(&[group]) {
+            Ok(columns) => columns
+                .iter()
+                .map(|column| arrow::util::display::array_value_to_string(column, 0))
+                .collect::<Result<Vec<_>, _>>()
+                .unwrap_or_default()
+                .join(", "),
+            Err(error) => return error,
+        };
+        let whose = if key.is_empty() { String::new() } else { format!(" for key ({key})") };
+        let message = format!("the result does not fit into {output}{whose}");
+        Error::data("ARITHMETIC_OVERFLOW", message)
+            .hint("cast the argument to a wider type, for example DECIMAL(38, 0)")
     }
 }
 
@@ -209,28 +221,4 @@ fn below_digits(digits: u8) -> i128 {
 #[expect(clippy::cast_precision_loss, reason = "a count above 2^53 is rounded like any operand")]
 fn as_float(count: i64) -> f64 {
     count as f64
-}
-
-/// A result that its type cannot hold.
-struct Overflow {
-    group: u32,
-    output: DataType,
-}
-
-impl Overflow {
-    fn into_error(self, table: &GroupTable) -> Error {
-        let key = match table.keys(&[self.group]) {
-            Ok(columns) => columns
-                .iter()
-                .map(|column| arrow::util::display::array_value_to_string(column, 0))
-                .collect::<Result<Vec<_>, _>>()
-                .unwrap_or_default()
-                .join(", "),
-            Err(error) => return error,
-        };
-        let whose = if key.is_empty() { String::new() } else { format!(" for key ({key})") };
-        let message = format!("the result does not fit into {}{whose}", self.output);
-        Error::data("ARITHMETIC_OVERFLOW", message)
-            .hint("cast the argument to a wider type, for example DECIMAL(38, 0)")
-    }
 }
