@@ -3,8 +3,9 @@
 //! Which of several equal rows a ranking counts first or a LIMIT keeps, SQL leaves open; here the rest
 //! of the row decides (see `ties`). DataFusion's physical planning is free with sorts that nothing
 //! above asks for: below a window it puts one by PARTITION BY and ORDER BY alone, which is not stable;
-//! below a LIMIT it may drop one, and it moves one from above a LIMIT to below. So the input of each
-//! window and LIMIT is computed and sorted first, innermost first, and the rest reads its rows.
+//! below a LIMIT it may drop one, it moves one from above a LIMIT to below, and above a UNION ALL it may
+//! find no plan. So the input of each sort, window and LIMIT is computed first, innermost first; a
+//! sort sorts rows that are there, and what is above reads its rows.
 //!
 //! It also takes a column that is constant below an outer join, such as a total, for constant above
 //! it, where it may be NULL, and leaves it out of sorts. So the sides that are padded with NULL run
@@ -23,13 +24,17 @@ use datafusion::physical_expr::{LexOrdering, create_physical_sort_exprs};
 use super::rows::{self, Rows};
 use super::{batch, ties};
 
-/// The plan with the rows of every LIMIT, the sorted input of every window, and the padded sides of
-/// every join in their places.
+/// The plan with rows in the places of every LIMIT, of the sorted input of every window, of the input
+/// of every other sort, and of the padded sides of every join.
 pub(super) fn staged(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Window(node) => window(state, node),
         LogicalPlan::Limit(node) => limit(state, node),
         LogicalPlan::Join(node) => join(state, node),
+        LogicalPlan::Sort(mut node) => {
+            node.input = leaf(state, node.input)?;
+            Ok(Transformed::yes(LogicalPlan::Sort(node)))
+        }
         LogicalPlan::Aggregate(_) => Ok(Transformed::yes(ties::ordered_calls(node)?)),
         other => Ok(Transformed::no(other)),
     })
@@ -47,21 +52,26 @@ fn window(state: &SessionState, node: Window) -> Result<Transformed<LogicalPlan>
         state.execution_props(),
         &Default::default(),
     )?;
-    let sort = LogicalPlan::Sort(Sort { expr: keys, input: node.input, fetch: None });
+    let input = leaf(state, node.input)?;
+    let sort = LogicalPlan::Sort(Sort { expr: keys, input, fetch: None });
     let mut rows = rows_of(state, &sort)?;
     rows.order = LexOrdering::new(order);
     let input = scan("window_input", rows, &sort);
     Ok(Transformed::yes(LogicalPlan::Window(Window::try_new(node.window_expr, Arc::new(input))?)))
 }
 
-fn limit(state: &SessionState, node: Limit) -> Result<Transformed<LogicalPlan>> {
+fn limit(state: &SessionState, mut node: Limit) -> Result<Transformed<LogicalPlan>> {
     let Some((skip, fetch)) = ties::range_of(&node) else {
         return Ok(Transformed::no(LogicalPlan::Limit(node)));
     };
+    let is_listed = ties::ordered(&node.input);
+    if !is_listed {
+        node.input = leaf(state, node.input)?;
+    }
     let input = ties::ordered_input(&node.input, fetch.map(|fetch| skip.saturating_add(fetch)))?;
     let mut rows = rows_of(state, &input)?;
     rows.batches = part(&rows.batches, skip, fetch.unwrap_or(usize::MAX));
-    rows.is_listed = ties::ordered(&node.input);
+    rows.is_listed = is_listed;
     Ok(Transformed::yes(scan("limit", rows, &input)))
 }
 
@@ -72,12 +82,21 @@ fn join(state: &SessionState, mut node: Join) -> Result<Transformed<LogicalPlan>
         JoinType::Full => (true, true),
         _ => (false, false),
     };
-    for (is_padded, input) in [(left, &mut node.left), (right, &mut node.right)] {
-        if is_padded && !matches!(input.as_ref(), LogicalPlan::TableScan(_)) {
-            *input = Arc::new(scan("padded", rows_of(state, input)?, input));
-        }
+    if left {
+        node.left = leaf(state, node.left)?;
+    }
+    if right {
+        node.right = leaf(state, node.right)?;
     }
     Ok(Transformed::yes(LogicalPlan::Join(node)))
+}
+
+/// A scan of the rows of a plan; the plan itself if it is a scan.
+fn leaf(state: &SessionState, plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
+    match plan.as_ref() {
+        LogicalPlan::TableScan(_) => Ok(plan),
+        other => Ok(Arc::new(scan("stage", rows_of(state, other)?, other))),
+    }
 }
 
 /// The rows of a plan, in its order.

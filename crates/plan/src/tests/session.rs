@@ -395,6 +395,30 @@ fn what_is_constant_below_an_outer_join_is_not_above_it() {
 }
 
 #[test]
+fn a_union_of_equal_columns_and_others_can_be_sorted() {
+    let sources = sources(&[("u", "k BIGINT, v BIGINT")]);
+    let column = |values: &[i64]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };
+    let u = RecordBatch::try_from_iter([("k", column(&[2, 1])), ("v", column(&[7, 8]))]).unwrap();
+    let union = "SELECT count(*) AS a, count(*) AS b, count(*) AS c FROM u UNION ALL \
+                 SELECT l.k, l.v, r.k FROM u l JOIN u r ON l.k = r.k";
+    for sql in [
+        format!("SELECT a, b, c FROM ({union}) ORDER BY a, b, c"),
+        format!(
+            "SELECT a, b, c FROM (SELECT *, row_number() OVER (ORDER BY a, b, c) AS n FROM ({union})) \
+             ORDER BY n"
+        ),
+        format!("SELECT a, b, c FROM ({union}) ORDER BY a, b, c LIMIT 3"),
+    ] {
+        let tables = BTreeMap::from([("u".to_owned(), vec![u.clone()])]);
+        let (schema, batches) = session().run_batch(&sql, &sources, tables).unwrap();
+        let rows = arrow::compute::concat_batches(&schema, &batches).unwrap();
+        let column = |i: usize| rows.column(i).as_primitive::<Int64Type>().values().to_vec();
+        assert_eq!((column(0), column(1)), (vec![1, 2, 2], vec![8, 2, 7]), "{sql}");
+        assert_eq!(column(2), [1, 2, 2], "{sql}");
+    }
+}
+
+#[test]
 fn nothing_is_counted_of_no_rows() {
     let sources = sources(&[("t", "k BIGINT")]);
     let t = RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]);
