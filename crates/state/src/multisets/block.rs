@@ -81,6 +81,18 @@ impl<R: Rows> Block<R> {
         lower_bound(low..high, |at| self.groups.get(at) < group)
     }
 
+    /// Some bits of what a search for `group` reads, for the sake of the reading.
+    #[inline]
+    pub(super) fn peek(&self, group: u32) -> u64 {
+        let count = self.ends.len();
+        let (first, last) = (self.groups.get(0), self.groups.get(count - 1));
+        let group = u64::from(group).clamp(first, last);
+        let share = (group - first) * (count as u64 - 1) / (last - first).max(1);
+        let guess = usize::try_from(share).unwrap_or(0);
+        let row = self.start(guess);
+        self.groups.get(guess) ^ R::peek_packed(&self.rows, row) ^ self.weights.get(row)
+    }
+
     #[inline]
     fn has_group(&self, at: usize, group: u32) -> bool {
         at < self.ends.len() && self.groups.get(at) == u64::from(group)

@@ -5,6 +5,9 @@
 //! step costs O(delta) searches and at most one block per row of the delta. A block
 //! that grows too long is split; when deletions have left blocks short on average, all are packed
 //! anew, which as many deletions have paid for.
+//!
+//! The blocks of a small delta are cold, and each costs some cache misses. Several are looked at
+//! before the first is worked on, so that their misses overlap.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -23,12 +26,16 @@ const BLOCK_ROWS_MAX: usize = BLOCK_ROWS * 3 / 2;
 /// Rows that blocks have on average at least, unless there are few blocks.
 const BLOCK_ROWS_MIN: usize = BLOCK_ROWS / 4;
 const FEW_BLOCKS: usize = 16;
+/// So many blocks are replaced one after another; more in one pass over all.
+const FEW_CUTS: usize = if cfg!(test) { 1 } else { 8 };
+/// Blocks that are looked at before the first of them is worked on.
+const AHEAD: usize = if cfg!(test) { 3 } else { 32 };
 /// Up to this part of a block's rows are changed in place.
 const EDIT_SHARE: usize = if cfg!(test) { 4 } else { 32 };
 
 #[derive(Debug)]
 pub(super) struct Blocks<R: Rows> {
-    blocks: Vec<Block<R>>,
+    blocks: Vec<Box<Block<R>>>,
     /// Group of the lower bound of each block, and its row.
     first_groups: Vec<u32>,
     first_rows: R,
@@ -71,7 +78,8 @@ impl<R: Rows> Blocks<R> {
     /// Bytes held in memory.
     pub(super) fn memory_bytes(&self) -> usize {
         self.heap_bytes
-            + self.blocks.capacity() * size_of::<Block<R>>()
+            + self.blocks.capacity() * size_of::<Box<Block<R>>>()
+            + self.blocks.len() * size_of::<Block<R>>()
             + self.first_groups.capacity() * size_of::<u32>()
             + self.first_rows.heap_bytes()
     }
@@ -88,33 +96,41 @@ impl<R: Rows> Blocks<R> {
             return Ok(());
         }
         let (mut old, mut new) = (Sorted::default(), Sorted::default());
-        let (mut at, mut index) = (0, 0);
+        let (mut next, mut index) = (0, 0);
         let mut cuts = Vec::new();
-        while at < delta.len() {
-            index = self.holder(index, delta, at);
-            let end = self.end_of_part(index, delta, at);
-            if (end - at) * EDIT_SHARE <= self.blocks[index].len() {
-                at = self.edit(index, delta, at..end, &mut tell)?;
-                if at == end {
-                    continue;
+        let mut parts = Vec::with_capacity(AHEAD);
+        while next < delta.len() {
+            while parts.len() < AHEAD && next < delta.len() {
+                index = self.holder(index, delta, next);
+                let end = self.end_of_part(index, delta, next);
+                parts.push((index, next..end));
+                next = end;
+            }
+            self.warm(parts.iter().map(|(index, part)| (*index, delta.groups[part.start])));
+            for (index, part) in parts.drain(..) {
+                let Range { start: mut at, end } = part;
+                if (end - at) * EDIT_SHARE <= self.blocks[index].len() {
+                    at = self.edit(index, delta, at..end, &mut tell)?;
+                    if at == end {
+                        continue;
+                    }
+                }
+                old.clear();
+                new.clear();
+                self.blocks[index].unpack(&mut old);
+                merge(&old, delta, at..end, &mut new, &mut tell)?;
+                self.rows = self.rows + new.len() - old.len();
+                let long_bytes = new.rows.long_bytes(0..new.len());
+                let is_short = long_bytes <= BLOCK_BYTES_MAX || new.len() == 1;
+                if is_short && (1..=BLOCK_ROWS_MAX).contains(&new.len()) {
+                    let block = Block::new(&new, 0..new.len());
+                    self.heap_bytes += block.heap_bytes();
+                    self.heap_bytes -= self.blocks[index].heap_bytes();
+                    *self.blocks[index] = block;
+                } else {
+                    cuts.push(Cut { index, sorted: std::mem::take(&mut new) });
                 }
             }
-            old.clear();
-            new.clear();
-            self.blocks[index].unpack(&mut old);
-            merge(&old, delta, at..end, &mut new, &mut tell)?;
-            self.rows = self.rows + new.len() - old.len();
-            let long_bytes = new.rows.long_bytes(0..new.len());
-            let is_short = long_bytes <= BLOCK_BYTES_MAX || new.len() == 1;
-            if is_short && (1..=BLOCK_ROWS_MAX).contains(&new.len()) {
-                let block = Block::new(&new, 0..new.len());
-                self.heap_bytes += block.heap_bytes();
-                self.heap_bytes -= self.blocks[index].heap_bytes();
-                self.blocks[index] = block;
-            } else {
-                cuts.push(Cut { index, sorted: std::mem::take(&mut new) });
-            }
-            at = end;
         }
         self.replace(cuts);
         if self.has_short_blocks() {
@@ -170,9 +186,27 @@ impl<R: Rows> Blocks<R> {
         groups.then_with(|| self.first_rows.compare(index, &delta.rows, at))
     }
 
+    /// Reads what will be read of some blocks for a group each, one load not waiting for another.
+    fn warm(&self, blocks: impl Iterator<Item = (usize, u32)> + Clone) {
+        let first = blocks.clone().fold(0, |all, (index, _)| all ^ self.blocks[index].len() as u64);
+        let second = blocks.fold(0, |all, (index, group)| all ^ self.blocks[index].peek(group));
+        std::hint::black_box(first ^ second);
+    }
+
     /// Replaces blocks, in order, by what has become of them: none or several.
     fn replace(&mut self, cuts: Vec<Cut<R>>) {
-        if cuts.is_empty() {
+        if cuts.len() <= FEW_CUTS {
+            // From the last one on, so that the places of the others stay.
+            for cut in cuts.into_iter().rev() {
+                let mut new = Self::default();
+                new.push_all(&cut.sorted);
+                self.heap_bytes += new.heap_bytes;
+                self.heap_bytes -= self.blocks[cut.index].heap_bytes();
+                let place = cut.index..=cut.index;
+                self.blocks.splice(place.clone(), new.blocks);
+                self.first_groups.splice(place, new.first_groups);
+                self.first_rows.replace(cut.index, &new.first_rows);
+            }
             return;
         }
         let old = std::mem::take(self);
@@ -222,7 +256,7 @@ impl<R: Rows> Blocks<R> {
             self.first_rows.push(&sorted.rows, range.start);
             let block = Block::new(sorted, range);
             self.heap_bytes += block.heap_bytes();
-            self.blocks.push(block);
+            self.blocks.push(Box::new(block));
         }
     }
 
@@ -271,18 +305,28 @@ impl<R: Rows> Blocks<R> {
     pub(super) fn all(&self, groups: &[u32]) -> Found<R> {
         let mut found: Found<R> = Found::default();
         let mut from = 0;
-        for &group in groups {
-            from = self.first_block(from, group);
-            for index in from..self.blocks.len() {
-                if index > from && self.first_groups[index] > group {
-                    break;
-                }
-                let block = &self.blocks[index];
-                let rows = block.group(group);
-                found.weights.extend(rows.clone().map(|at| block.weight(at)));
-                found.rows.unpack(&block.rows, rows);
+        let mut firsts = Vec::with_capacity(AHEAD);
+        for groups in groups.chunks(AHEAD) {
+            firsts.clear();
+            for &group in groups {
+                from = self.first_block(from, group);
+                firsts.push((from, group));
             }
-            found.end_group();
+            if !self.blocks.is_empty() {
+                self.warm(firsts.iter().copied());
+            }
+            for &(from, group) in &firsts {
+                for index in from..self.blocks.len() {
+                    if index > from && self.first_groups[index] > group {
+                        break;
+                    }
+                    let block = &self.blocks[index];
+                    let rows = block.group(group);
+                    found.weights.extend(rows.clone().map(|at| block.weight(at)));
+                    found.rows.unpack(&block.rows, rows);
+                }
+                found.end_group();
+            }
         }
         found
     }

@@ -17,6 +17,9 @@ pub(super) trait Rows: Default + Debug + Clone + Send + Sync {
     /// How a packed row compares with row `j`.
     fn compare_packed(packed: &Self::Packed, at: usize, other: &Self, j: usize) -> Ordering;
 
+    /// Some bits of a packed row, for the sake of the reading.
+    fn peek_packed(packed: &Self::Packed, at: usize) -> u64;
+
     /// True when row `j` can be inserted without packing all rows anew.
     fn fits(packed: &Self::Packed, other: &Self, j: usize) -> bool;
 
@@ -32,6 +35,9 @@ pub(super) trait Rows: Default + Debug + Clone + Send + Sync {
 
     /// Appends one row of `other`.
     fn push(&mut self, other: &Self, at: usize);
+
+    /// Puts the rows of `other` in the place of one.
+    fn replace(&mut self, at: usize, other: &Self);
 
     fn compare(&self, i: usize, other: &Self, j: usize) -> Ordering;
 
@@ -73,6 +79,11 @@ impl<const W: usize> Rows for WordRows<W> {
             .fold(Ordering::Equal, |order, (ours, word)| order.then_with(|| ours.get(at).cmp(word)))
     }
 
+    #[inline]
+    fn peek_packed(packed: &Self::Packed, at: usize) -> u64 {
+        packed.iter().fold(0, |all, words| all ^ words.get(at))
+    }
+
     fn fits(packed: &Self::Packed, other: &Self, j: usize) -> bool {
         packed.iter().zip(&other.0[j]).all(|(words, &word)| words.fits(word))
     }
@@ -97,6 +108,10 @@ impl<const W: usize> Rows for WordRows<W> {
     #[inline]
     fn push(&mut self, other: &Self, at: usize) {
         self.0.push(other.0[at]);
+    }
+
+    fn replace(&mut self, at: usize, other: &Self) {
+        self.0.splice(at..=at, other.0.iter().copied());
     }
 
     #[inline]
@@ -181,6 +196,12 @@ impl Rows for ByteRows {
         packed.0[packed_range(&packed.1, at)].cmp(other.row(j))
     }
 
+    #[inline]
+    fn peek_packed((bytes, ends): &Self::Packed, at: usize) -> u64 {
+        let range = packed_range(ends, at);
+        bytes.get(range.start).copied().map_or(0, u64::from)
+    }
+
     fn fits((bytes, _): &Self::Packed, other: &Self, j: usize) -> bool {
         bytes.len() + other.row(j).len() <= BLOCK_BYTES_MAX
     }
@@ -219,6 +240,14 @@ impl Rows for ByteRows {
 
     fn push(&mut self, other: &Self, at: usize) {
         self.push_row(other.row(at));
+    }
+
+    fn replace(&mut self, at: usize, other: &Self) {
+        let mut all = Self::default();
+        all.extend(self, 0..at);
+        all.extend(other, 0..other.ends.len());
+        all.extend(self, at + 1..self.ends.len());
+        *self = all;
     }
 
     #[inline]
