@@ -99,6 +99,8 @@ impl Session {
         settings.sql_parser.collect_spans = true;
         settings.execution.time_zone = Some(options.time_zone.clone());
         settings.execution.enable_ansi_mode = true;
+        // Logical planning knows better what cannot be NULL: `CASE WHEN a = b THEN a ELSE 0 END`.
+        settings.execution.skip_physical_aggregate_schema_check = true;
         let mut state = SessionStateBuilder::new()
             .with_config(config)
             .with_default_features()

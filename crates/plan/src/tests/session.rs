@@ -419,6 +419,23 @@ fn a_union_of_equal_columns_and_others_can_be_sorted() {
 }
 
 #[test]
+fn what_a_condition_rules_out_need_not_be_null() {
+    let sources = sources(&[("u", "k BIGINT, v BIGINT")]);
+    let column =
+        |values: &[Option<i64>]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };
+    let (k, v) = (column(&[Some(5), None, Some(6)]), column(&[Some(5), None, Some(7)]));
+    let u = RecordBatch::try_from_iter([("k", k), ("v", v)]).unwrap();
+    let grouped = "SELECT k, v, count(*) AS n FROM u GROUP BY k, v";
+    let sql = format!("SELECT DISTINCT CASE WHEN k = v THEN k ELSE n END AS c FROM ({grouped})");
+    let tables = BTreeMap::from([("u".to_owned(), vec![u])]);
+    let (schema, batches) = session().run_batch(&sql, &sources, tables).unwrap();
+    let rows = arrow::compute::concat_batches(&schema, &batches).unwrap();
+    let mut values = rows.column(0).as_primitive::<Int64Type>().values().to_vec();
+    values.sort_unstable();
+    assert_eq!(values, [1, 5]);
+}
+
+#[test]
 fn nothing_is_counted_of_no_rows() {
     let sources = sources(&[("t", "k BIGINT")]);
     let t = RecordBatch::try_from_iter([("k", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]);

@@ -20,7 +20,7 @@ use super::sorted::Sorted;
 use crate::arrangement::weight_overflow;
 
 /// Rows of a block that is built from a long list. Unit tests have short blocks, and so many.
-const BLOCK_ROWS: usize = if cfg!(test) { 8 } else { 512 };
+const BLOCK_ROWS: usize = if cfg!(test) { 8 } else { 256 };
 /// Rows of the longest block.
 const BLOCK_ROWS_MAX: usize = BLOCK_ROWS * 3 / 2;
 /// Rows that blocks have on average at least, unless there are few blocks.
