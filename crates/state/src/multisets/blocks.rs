@@ -281,29 +281,9 @@ impl<R: Rows> Blocks<R> {
         gallop(from, self.blocks.len(), is_before).max(from + 1) - 1
     }
 
-    /// The first rows of each group, as many as fill `places` (a row of weight 2 fills two; a row of
-    /// negative weight is passed over). The groups are in ascending order.
-    pub(super) fn first(&self, groups: &[u32], places: i64) -> Found<R> {
-        let mut found: Found<R> = Found::default();
-        let mut from = 0;
-        for &group in groups {
-            from = self.first_block(from, group);
-            let mut free = places;
-            for index in from..self.blocks.len() {
-                if free <= 0 || (index > from && self.first_groups[index] > group) {
-                    break;
-                }
-                let block = &self.blocks[index];
-                free = found.add(block, block.group(group), free);
-            }
-            found.end_group();
-        }
-        found
-    }
-
-    /// All rows of each group. The groups are in ascending order.
-    pub(super) fn all(&self, groups: &[u32]) -> Found<R> {
-        let mut found: Found<R> = Found::default();
+    /// Calls `visit` with each group and the first block that may have rows of it. The groups are in
+    /// ascending order.
+    fn for_each_group(&self, groups: &[u32], mut visit: impl FnMut(u32, usize)) {
         let mut from = 0;
         let mut firsts = Vec::with_capacity(AHEAD);
         for groups in groups.chunks(AHEAD) {
@@ -315,28 +295,50 @@ impl<R: Rows> Blocks<R> {
             if !self.blocks.is_empty() {
                 self.warm(firsts.iter().copied());
             }
-            for &(from, group) in &firsts {
-                for index in from..self.blocks.len() {
-                    if index > from && self.first_groups[index] > group {
-                        break;
-                    }
-                    let block = &self.blocks[index];
-                    let rows = block.group(group);
-                    found.weights.extend(rows.clone().map(|at| block.weight(at)));
-                    found.rows.unpack(&block.rows, rows);
-                }
-                found.end_group();
-            }
+            firsts.iter().for_each(|&(from, group)| visit(group, from));
         }
+    }
+
+    /// The first rows of each group, as many as fill `places` (a row of weight 2 fills two; a row of
+    /// negative weight is passed over). The groups are in ascending order.
+    pub(super) fn first(&self, groups: &[u32], places: i64) -> Found<R> {
+        let mut found: Found<R> = Found::default();
+        self.for_each_group(groups, |group, from| {
+            let mut free = places;
+            for index in from..self.blocks.len() {
+                if free <= 0 || (index > from && self.first_groups[index] > group) {
+                    break;
+                }
+                let block = &self.blocks[index];
+                free = found.add(block, block.group(group), free);
+            }
+            found.end_group();
+        });
+        found
+    }
+
+    /// All rows of each group. The groups are in ascending order.
+    pub(super) fn all(&self, groups: &[u32]) -> Found<R> {
+        let mut found: Found<R> = Found::default();
+        self.for_each_group(groups, |group, from| {
+            for index in from..self.blocks.len() {
+                if index > from && self.first_groups[index] > group {
+                    break;
+                }
+                let block = &self.blocks[index];
+                let rows = block.group(group);
+                found.weights.extend(rows.clone().map(|at| block.weight(at)));
+                found.rows.unpack(&block.rows, rows);
+            }
+            found.end_group();
+        });
         found
     }
 
     /// The last row of each group that is not of negative weight. The groups are in ascending order.
     pub(super) fn last(&self, groups: &[u32]) -> Found<R> {
         let mut found: Found<R> = Found::default();
-        let mut from = 0;
-        for &group in groups {
-            from = self.first_block(from, group);
+        self.for_each_group(groups, |group, from| {
             let is_within = |index: usize| self.first_groups[index] <= group;
             let mut end = gallop(from, self.blocks.len(), is_within).max(from + 1);
             let mut free = 1;
@@ -346,7 +348,7 @@ impl<R: Rows> Blocks<R> {
                 end -= 1;
             }
             found.end_group();
-        }
+        });
         found
     }
 }
