@@ -2,20 +2,60 @@
 
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use deltaic_batch::Result;
-use deltaic_state::Multisets;
+use deltaic_state::{GroupRows, Multisets};
 
-/// The least or greatest value of each group; NULL where it has none. The groups are in ascending
-/// order.
-pub(super) fn extreme_values(
-    values: &Multisets,
-    groups: &[u32],
-    greatest: bool,
-) -> Result<ArrayRef> {
-    let found = if greatest { values.last(groups)? } else { values.first(groups, 1)? };
+use super::plan::{Outcome, Plan};
+
+/// Least and greatest values of some groups, in ascending order.
+#[derive(Debug)]
+pub(super) struct Extremes<'a> {
+    plan: &'a Plan,
+    groups: &'a [u32],
+    /// By position of the multisets, both, where calls ask for both.
+    both: Vec<Option<[ArrayRef; 2]>>,
+}
+
+impl<'a> Extremes<'a> {
+    pub(super) fn new(plan: &'a Plan, groups: &'a [u32]) -> Self {
+        Self { plan, groups, both: vec![None; plan.multisets.len()] }
+    }
+
+    /// The least or greatest value of each group; NULL where it has none. `at` is the position of
+    /// the multisets.
+    pub(super) fn values(
+        &mut self,
+        multisets: &Multisets,
+        at: usize,
+        greatest: bool,
+    ) -> Result<ArrayRef> {
+        let is_asked = |asked: bool| {
+            let wanted = Outcome::Extreme { values: at, greatest: asked };
+            self.plan.outcomes.contains(&wanted)
+        };
+        if !(is_asked(false) && is_asked(true)) {
+            let found = match greatest {
+                true => multisets.last(self.groups)?,
+                false => multisets.first(self.groups, 1)?,
+            };
+            return per_group(&found, self.groups.len());
+        }
+        if self.both[at].is_none() {
+            // Both are mostly in one block, which is searched once.
+            let (first, last) = multisets.ends(self.groups)?;
+            let count = self.groups.len();
+            self.both[at] = Some([per_group(&first, count)?, per_group(&last, count)?]);
+        }
+        let both = self.both[at].as_ref().ok_or_else(super::accumulate::wrong_type)?;
+        Ok(both[usize::from(greatest)].clone())
+    }
+}
+
+/// One value for each of `count` groups.
+fn per_group(found: &GroupRows, count: usize) -> Result<ArrayRef> {
     let [column] = found.columns.as_slice() else {
         return Err(super::accumulate::wrong_type());
     };
-    if column.len() == groups.len() {
+    if column.len() == count {
         return Ok(column.clone());
     }
     let mut start = 0;

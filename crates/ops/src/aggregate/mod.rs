@@ -48,6 +48,7 @@ use crate::input;
 use crate::{Algebra, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext};
 use accumulate::{Selection, masked_weights};
 use emit::{PIECE_GROUPS_MAX, Results, emit};
+use extremes::Extremes;
 use outcome::Groups;
 use plan::{Outcome, Plan, column_type};
 pub use spec::{AggregateCall, AggregateFunction, AggregateSpec};
@@ -180,6 +181,7 @@ impl Aggregate {
             return Ok(Results { present, columns: Vec::new() });
         }
         let view = Groups { table: groups, numbers, present: &present };
+        let mut extremes = Extremes::new(&self.plan, numbers);
         let calls = self.plan.outcomes.iter().zip(&self.output_types).zip(self.call_names());
         let columns = calls.map(|((outcome, output), name)| {
             let column = match *outcome {
@@ -189,7 +191,7 @@ impl Aggregate {
                 Outcome::All { trues, count } => view.all(trues, count),
                 Outcome::Any { trues, count } => view.any(trues, count),
                 Outcome::Extreme { values, greatest } => {
-                    extremes::extreme_values(multisets[values].multisets()?, numbers, greatest)
+                    extremes.values(multisets[values].multisets()?, values, greatest)
                 }
             };
             column.map_err(|error| error.object(name))

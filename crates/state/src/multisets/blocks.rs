@@ -303,17 +303,7 @@ impl<R: Rows> Blocks<R> {
     /// negative weight is passed over). The groups are in ascending order.
     pub(super) fn first(&self, groups: &[u32], places: i64) -> Found<R> {
         let mut found: Found<R> = Found::default();
-        self.for_each_group(groups, |group, from| {
-            let mut free = places;
-            for index in from..self.blocks.len() {
-                if free <= 0 || (index > from && self.first_groups[index] > group) {
-                    break;
-                }
-                let block = &self.blocks[index];
-                free = found.add(block, block.group(group), free);
-            }
-            found.end_group();
-        });
+        self.for_each_group(groups, |group, from| self.add_first(group, from, places, &mut found));
         found
     }
 
@@ -338,18 +328,44 @@ impl<R: Rows> Blocks<R> {
     /// The last row of each group that is not of negative weight. The groups are in ascending order.
     pub(super) fn last(&self, groups: &[u32]) -> Found<R> {
         let mut found: Found<R> = Found::default();
-        self.for_each_group(groups, |group, from| {
-            let is_within = |index: usize| self.first_groups[index] <= group;
-            let mut end = gallop(from, self.blocks.len(), is_within).max(from + 1);
-            let mut free = 1;
-            while free > 0 && end > from && end <= self.blocks.len() {
-                let block = &self.blocks[end - 1];
-                free = found.add(block, block.group(group).rev(), free);
-                end -= 1;
-            }
-            found.end_group();
-        });
+        self.for_each_group(groups, |group, from| self.add_last(group, from, &mut found));
         found
+    }
+
+    /// [`Self::first`] and [`Self::last`] at once, one row each.
+    pub(super) fn ends(&self, groups: &[u32]) -> (Found<R>, Found<R>) {
+        let (mut first, mut last) = (Found::default(), Found::default());
+        self.for_each_group(groups, |group, from| {
+            self.add_first(group, from, 1, &mut first);
+            self.add_last(group, from, &mut last);
+        });
+        (first, last)
+    }
+
+    #[inline]
+    fn add_first(&self, group: u32, from: usize, places: i64, found: &mut Found<R>) {
+        let mut free = places;
+        for index in from..self.blocks.len() {
+            if free <= 0 || (index > from && self.first_groups[index] > group) {
+                break;
+            }
+            let block = &self.blocks[index];
+            free = found.add(block, block.group(group), free);
+        }
+        found.end_group();
+    }
+
+    #[inline]
+    fn add_last(&self, group: u32, from: usize, found: &mut Found<R>) {
+        let is_within = |index: usize| self.first_groups[index] <= group;
+        let mut end = gallop(from, self.blocks.len(), is_within).max(from + 1);
+        let mut free = 1;
+        while free > 0 && end > from && end <= self.blocks.len() {
+            let block = &self.blocks[end - 1];
+            free = found.add(block, block.group(group).rev(), free);
+            end -= 1;
+        }
+        found.end_group();
     }
 }
 

@@ -169,6 +169,23 @@ impl Store {
         }
     }
 
+    /// The first and the last rows.
+    fn ends(&self, groups: &[u32]) -> Result<(GroupRows, GroupRows)> {
+        macro_rules! ends {
+            ($blocks:expr, $decode:expr) => {{
+                let (first, last) = $blocks.ends(groups);
+                Ok((decoded(first, $decode)?, decoded(last, $decode)?))
+            }};
+        }
+        match self {
+            Self::One(codec, blocks) => ends!(blocks, |r, _| codec.decode(r)),
+            Self::Two(codec, blocks) => ends!(blocks, |r, _| codec.decode(r)),
+            Self::Three(codec, blocks) => ends!(blocks, |r, _| codec.decode(r)),
+            Self::Four(codec, blocks) => ends!(blocks, |r, _| codec.decode(r)),
+            Self::Bytes(codec, blocks) => ends!(blocks, |r, n| codec.decode(r, n)),
+        }
+    }
+
     /// All rows: groups, columns, weights.
     fn all(&self) -> Result<(Vec<u32>, Vec<ArrayRef>, Vec<i64>)> {
         macro_rules! all {
@@ -322,6 +339,11 @@ impl Multisets {
     /// The last row of each group, as [`Self::first`] gives the first one.
     pub fn last(&self, groups: &[u32]) -> Result<GroupRows> {
         self.store.find(Search::Last(groups))
+    }
+
+    /// The first and the last row of each group, as [`Self::first`] and [`Self::last`] give them.
+    pub fn ends(&self, groups: &[u32]) -> Result<(GroupRows, GroupRows)> {
+        self.store.ends(groups)
     }
 
     /// All rows of each group, those of negative weight too. The groups are in ascending order.

@@ -86,10 +86,15 @@ fn expected(model: &Model, group: u32, places: i64, reverse: bool) -> Vec<(Row, 
 fn check(multisets: &Multisets, model: &Model, text: bool) {
     assert_eq!(multisets.len(), model.len());
     let groups: Vec<u32> = (0..12).collect();
-    for (places, reverse) in [(1, true), (1, false), (3, false), (1000, false)] {
-        let found =
-            if reverse { multisets.last(&groups) } else { multisets.first(&groups, places) };
-        let found = found.unwrap();
+    let (first, last) = multisets.ends(&groups).unwrap();
+    for (found, places, reverse) in [
+        (first, 1, false),
+        (last, 1, true),
+        (multisets.last(&groups).unwrap(), 1, true),
+        (multisets.first(&groups, 1).unwrap(), 1, false),
+        (multisets.first(&groups, 3).unwrap(), 3, false),
+        (multisets.first(&groups, 1000).unwrap(), 1000, false),
+    ] {
         let rows = rows_of(&found, text);
         let mut start = 0;
         for (&group, &end) in groups.iter().zip(&found.ends) {
