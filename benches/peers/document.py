@@ -47,6 +47,14 @@ def versions(results):
     return ", ".join([*found, command("rustc", "--version").split(" (")[0]])
 
 
+def listed(names):
+    """Names as a sentence has them: a, b and c."""
+    if not names:
+        return "nothing else"
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 class Page:
     """What is written about a run."""
 
@@ -58,7 +66,7 @@ class Page:
         """The ratios, and where they are not what they should be."""
         parts = []
         if self.peers:
-            better = " or ".join(self.peers) + (", whichever is better" if len(self.peers) > 1 else "")
+            better = f"the better of {' and '.join(self.peers)}" if len(self.peers) > 1 else self.peers[0]
             parts += [RATIOS.format(better=better), self.results.ratios(1)]
             if self.results.has("ours", 2):
                 parts += ["The same with two threads, in wall time:\n", self.results.ratios(2, "wall ")]
@@ -74,7 +82,7 @@ class Page:
         systems = ["differential-dataflow" if peer == "differential" else peer for peer in self.peers]
         systems += ["DuckDB"] if results.has("duckdb", 1) else []
         parts = [
-            INTRODUCTION.format(systems=" and ".join(systems) or "nothing else"),
+            INTRODUCTION.format(systems=listed(systems)),
             f"- Machine: {self.machine}\n- Versions: {versions(results)}\n- Size: {args.rows:,} orders, {args.rows // 10:,} customers;"
             f" in W3 {args.rows * 3 // 20:,} orders and about four times as many lines"
             + ("\n- Customers, status and tier are strings" if args.strings else "")
@@ -111,8 +119,9 @@ computes from the final tables.
 RATIOS = """\
 ## Ratios
 
-How many times our CPU time {better} takes, with one thread; above 1 we are faster. In the last column, how many times
-our resident memory at rest after the load. Bold is below the aim in the first line (without an aim: below 1).
+How many times our CPU time {better} takes, with one thread; above 1
+we are faster. In the last column, how many times our resident memory at rest after the load. Bold is below the aim in
+the first line (without an aim: below 1).
 """
 
 AGAINST_RECOMPUTE = """\
