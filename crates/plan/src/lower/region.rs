@@ -101,13 +101,9 @@ impl Lowering {
     /// LIMIT together with the ORDER BY below it.
     fn cut_limit(&mut self, plan: &LogicalPlan, cut: &mut Cut) -> Result<LogicalPlan> {
         match plan {
-            LogicalPlan::Sort(sort) => {
-                let hole = self.hole(&sort.input, Order::Any, cut)?;
-                rebuilt(plan, hole)
-            }
+            LogicalPlan::Sort(_) => self.cut_children(plan, cut, Order::Any),
             LogicalPlan::Limit(limit) if !ties::ordered(&limit.input) => {
-                let hole = self.hole(&limit.input, Order::Any, cut)?;
-                rebuilt(plan, hole)
+                self.cut_children(plan, cut, Order::Any)
             }
             LogicalPlan::Limit(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
                 let inputs = plan.inputs();
@@ -115,7 +111,8 @@ impl Lowering {
                     return Err(Error::internal("REGION", "a plan node without input"));
                 };
                 let input = self.cut_limit(input, cut)?;
-                rebuilt(plan, input)
+                let rebuilt = plan.with_new_exprs(plan.expressions(), vec![input]);
+                rebuilt.map_err(|e| errors::planning(&e))
             }
             other => self.hole(other, Order::Any, cut),
         }
@@ -168,10 +165,6 @@ fn describe(plan: &LogicalPlan) -> Result<String> {
 
 fn is_table(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::TableScan(scan) if scan.source.is::<TableInput>())
-}
-
-fn rebuilt(plan: &LogicalPlan, input: LogicalPlan) -> Result<LogicalPlan> {
-    plan.with_new_exprs(plan.expressions(), vec![input]).map_err(|e| errors::planning(&e))
 }
 
 /// Name of the operator for the event log, and why it is recomputed.
