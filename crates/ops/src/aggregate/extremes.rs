@@ -39,14 +39,18 @@ impl<'a> Extremes<'a> {
             };
             return per_group(&found, self.groups.len());
         }
-        if self.both[at].is_none() {
-            // Both are mostly in one block, which is searched once.
-            let (first, last) = multisets.ends(self.groups)?;
-            let count = self.groups.len();
-            self.both[at] = Some([per_group(&first, count)?, per_group(&last, count)?]);
-        }
-        let both = self.both[at].as_ref().ok_or_else(super::accumulate::wrong_type)?;
-        Ok(both[usize::from(greatest)].clone())
+        let count = self.groups.len();
+        let both = match self.both[at].take() {
+            Some(both) => both,
+            None => {
+                // Both are mostly in one block, which is searched once.
+                let (first, last) = multisets.ends(self.groups)?;
+                [per_group(&first, count)?, per_group(&last, count)?]
+            }
+        };
+        let values = both[usize::from(greatest)].clone();
+        self.both[at] = Some(both);
+        Ok(values)
     }
 }
 

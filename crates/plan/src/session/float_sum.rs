@@ -128,15 +128,17 @@ struct One {
 
 impl One {
     fn add(&mut self, values: &[ArrayRef], weight: i64) -> Result<()> {
-        for value in floats(values)?.iter().flatten() {
+        let canonical: Vec<ArrayRef> = values.iter().map(deltaic_batch::canonicalize).collect();
+        for value in floats(&canonical)?.iter().flatten() {
             self.add_value(value, weight);
         }
         Ok(())
     }
 
+    /// Adds a canonical value.
     fn add_value(&mut self, value: f64, weight: i64) {
         let Some(distinct) = &mut self.distinct else { return self.total.add(value, weight) };
-        let times = distinct.entry(super::ordered_bits::canonical(value).to_bits()).or_default();
+        let times = distinct.entry(value.to_bits()).or_default();
         let before = *times;
         *times += weight;
         match (before > 0, *times > 0) {

@@ -64,8 +64,7 @@ impl<R: Rows> Block<R> {
         if group > last {
             return count;
         }
-        let share = (group - first) * (count as u64 - 1) / (last - first);
-        let guess = usize::try_from(share).unwrap_or(0);
+        let guess = guess(group, first..last, count);
         // The number is found between two that lie ever farther from the guess.
         let (mut low, mut high, mut step) = (guess, guess, 1);
         while self.groups.get(low) >= group && low > 0 {
@@ -86,9 +85,7 @@ impl<R: Rows> Block<R> {
     pub(super) fn peek(&self, group: u32) -> u64 {
         let count = self.ends.len();
         let (first, last) = (self.groups.get(0), self.groups.get(count - 1));
-        let group = u64::from(group).clamp(first, last);
-        let share = (group - first) * (count as u64 - 1) / (last - first).max(1);
-        let guess = usize::try_from(share).unwrap_or(0);
+        let guess = guess(u64::from(group).clamp(first, last), first..last, count);
         let row = self.start(guess);
         self.groups.get(guess) ^ R::peek_packed(&self.rows, row) ^ self.weights.get(row)
     }
@@ -234,6 +231,13 @@ fn row_count(len: usize) -> u32 {
 #[expect(clippy::cast_possible_truncation, reason = "a block has fewer than 2^16 rows")]
 fn place(row: usize) -> u16 {
     row as u16
+}
+
+/// Where a group lies among `count` if they are spread evenly from the first to the last.
+#[inline]
+fn guess(group: u64, range: Range<u64>, count: usize) -> usize {
+    let share = (group - range.start) * (count as u64 - 1) / (range.end - range.start).max(1);
+    usize::try_from(share).unwrap_or(0)
 }
 
 /// The first of some rows that is not before.
