@@ -1,4 +1,4 @@
-//! All rows of the multisets: a list of blocks, and a directory with a lower bound of each.
+//! Rows of many groups in one order: a list of blocks, and a directory with a lower bound of each.
 //!
 //! A delta is merged into the blocks that it falls into: a few rows in place, where they move the
 //! rest of the block; many at once, for which it is unpacked, merged and packed again. Either way a
@@ -15,6 +15,7 @@ use std::ops::Range;
 use deltaic_batch::Result;
 
 use super::block::Block;
+use super::found::Found;
 use super::rows::{BLOCK_BYTES_MAX, Rows};
 use super::sorted::Sorted;
 use crate::arrangement::weight_overflow;
@@ -41,15 +42,6 @@ pub(super) struct Blocks<R: Rows> {
     first_rows: R,
     rows: usize,
     heap_bytes: usize,
-}
-
-/// The first or last rows of some groups.
-#[derive(Debug, Default)]
-pub(super) struct Found<R> {
-    /// Where the rows of each group end.
-    pub(super) ends: Vec<u32>,
-    pub(super) rows: R,
-    pub(super) weights: Vec<i64>,
 }
 
 /// What takes the place of one block.
@@ -90,7 +82,7 @@ impl<R: Rows> Blocks<R> {
         delta: &Sorted<R>,
         mut tell: impl FnMut(usize, i64, i64),
     ) -> Result<()> {
-        if self.blocks.is_empty() {
+        if self.blocks.is_empty() || delta.len() == 0 {
             delta.weights.iter().enumerate().for_each(|(at, &weight)| tell(at, 0, weight));
             self.append(delta);
             return Ok(());
@@ -134,7 +126,8 @@ impl<R: Rows> Blocks<R> {
         }
         self.replace(cuts);
         if self.has_short_blocks() {
-            let all = self.unpack();
+            let mut all = Sorted::default();
+            self.unpack(&mut all);
             *self = Self::default();
             self.append(&all);
         }
@@ -187,7 +180,10 @@ impl<R: Rows> Blocks<R> {
     }
 
     /// Reads what will be read of some blocks for a group each, one load not waiting for another.
-    fn warm(&self, blocks: impl Iterator<Item = (usize, u32)> + Clone) {
+    pub(super) fn warm(&self, blocks: impl Iterator<Item = (usize, u32)> + Clone) {
+        if self.blocks.is_empty() {
+            return;
+        }
         let first = blocks.clone().fold(0, |all, (index, _)| all ^ self.blocks[index].len() as u64);
         let second = blocks.fold(0, |all, (index, group)| all ^ self.blocks[index].peek(group));
         std::hint::black_box(first ^ second);
@@ -260,11 +256,9 @@ impl<R: Rows> Blocks<R> {
         }
     }
 
-    /// All rows.
-    pub(super) fn unpack(&self) -> Sorted<R> {
-        let mut all = Sorted::default();
-        self.blocks.iter().for_each(|block| block.unpack(&mut all));
-        all
+    /// Appends all rows.
+    pub(super) fn unpack(&self, into: &mut Sorted<R>) {
+        self.blocks.iter().for_each(|block| block.unpack(into));
     }
 
     /// True when a group has no rows.
@@ -276,74 +270,14 @@ impl<R: Rows> Blocks<R> {
     }
 
     /// The first block that may have rows of a group, not before `from`; 0 if there are no blocks.
-    fn first_block(&self, from: usize, group: u32) -> usize {
+    pub(super) fn first_block(&self, from: usize, group: u32) -> usize {
         let is_before = |index: usize| self.first_groups[index] < group;
         gallop(from, self.blocks.len(), is_before).max(from + 1) - 1
     }
 
-    /// Calls `visit` with each group and the first block that may have rows of it. The groups are in
-    /// ascending order.
-    fn for_each_group(&self, groups: &[u32], mut visit: impl FnMut(u32, usize)) {
-        let mut from = 0;
-        let mut firsts = Vec::with_capacity(AHEAD);
-        for groups in groups.chunks(AHEAD) {
-            firsts.clear();
-            for &group in groups {
-                from = self.first_block(from, group);
-                firsts.push((from, group));
-            }
-            if !self.blocks.is_empty() {
-                self.warm(firsts.iter().copied());
-            }
-            firsts.iter().for_each(|&(from, group)| visit(group, from));
-        }
-    }
-
-    /// The first rows of each group, as many as fill `places` (a row of weight 2 fills two; a row of
-    /// negative weight is passed over). The groups are in ascending order.
-    pub(super) fn first(&self, groups: &[u32], places: i64) -> Found<R> {
-        let mut found: Found<R> = Found::default();
-        self.for_each_group(groups, |group, from| self.add_first(group, from, places, &mut found));
-        found
-    }
-
-    /// All rows of each group. The groups are in ascending order.
-    pub(super) fn all(&self, groups: &[u32]) -> Found<R> {
-        let mut found: Found<R> = Found::default();
-        self.for_each_group(groups, |group, from| {
-            for index in from..self.blocks.len() {
-                if index > from && self.first_groups[index] > group {
-                    break;
-                }
-                let block = &self.blocks[index];
-                let rows = block.group(group);
-                found.weights.extend(rows.clone().map(|at| block.weight(at)));
-                found.rows.unpack(&block.rows, rows);
-            }
-            found.end_group();
-        });
-        found
-    }
-
-    /// The last row of each group that is not of negative weight. The groups are in ascending order.
-    pub(super) fn last(&self, groups: &[u32]) -> Found<R> {
-        let mut found: Found<R> = Found::default();
-        self.for_each_group(groups, |group, from| self.add_last(group, from, &mut found));
-        found
-    }
-
-    /// [`Self::first`] and [`Self::last`] at once, one row each.
-    pub(super) fn ends(&self, groups: &[u32]) -> (Found<R>, Found<R>) {
-        let (mut first, mut last) = (Found::default(), Found::default());
-        self.for_each_group(groups, |group, from| {
-            self.add_first(group, from, 1, &mut first);
-            self.add_last(group, from, &mut last);
-        });
-        (first, last)
-    }
-
+    /// Adds the first rows of a group, as many as fill `places`; `from` is its first block.
     #[inline]
-    fn add_first(&self, group: u32, from: usize, places: i64, found: &mut Found<R>) {
+    pub(super) fn add_first(&self, group: u32, from: usize, places: i64, found: &mut Found<R>) {
         let mut free = places;
         for index in from..self.blocks.len() {
             if free <= 0 || (index > from && self.first_groups[index] > group) {
@@ -352,11 +286,11 @@ impl<R: Rows> Blocks<R> {
             let block = &self.blocks[index];
             free = found.add(block, block.group(group), free);
         }
-        found.end_group();
     }
 
+    /// Adds the last row of a group that is not of negative weight.
     #[inline]
-    fn add_last(&self, group: u32, from: usize, found: &mut Found<R>) {
+    pub(super) fn add_last(&self, group: u32, from: usize, found: &mut Found<R>) {
         let is_within = |index: usize| self.first_groups[index] <= group;
         let mut end = gallop(from, self.blocks.len(), is_within).max(from + 1);
         let mut free = 1;
@@ -365,7 +299,19 @@ impl<R: Rows> Blocks<R> {
             free = found.add(block, block.group(group).rev(), free);
             end -= 1;
         }
-        found.end_group();
+    }
+
+    /// Adds all rows of a group.
+    pub(super) fn add_all(&self, group: u32, from: usize, found: &mut Found<R>) {
+        for index in from..self.blocks.len() {
+            if index > from && self.first_groups[index] > group {
+                break;
+            }
+            let block = &self.blocks[index];
+            let rows = block.group(group);
+            found.weights.extend(rows.clone().map(|at| block.weight(at)));
+            found.rows.unpack(&block.rows, rows);
+        }
     }
 }
 
@@ -386,11 +332,6 @@ impl<R: Rows> Found<R> {
             }
         }
         free
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "rows of one step are fewer than 2^32")]
-    fn end_group(&mut self) {
-        self.ends.push(self.weights.len() as u32);
     }
 }
 

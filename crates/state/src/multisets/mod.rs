@@ -1,25 +1,27 @@
 //! Multisets of values by number of group, each in order.
 //!
 //! The group is that of a [`crate::GroupTable`] next to it, so that no key is stored or compared
-//! here. All rows of a shard lie in one list of packed blocks in the order of group and row, a B+
-//! tree of two levels: the first and the last row of a group are found by search, a delta is sorted
-//! once and merged into the blocks that it falls into, and a group of a million rows is many blocks
-//! of which a small delta touches few. MIN and MAX, DISTINCT aggregates and top-k share it.
+//! here. A delta is sorted once by group and row. The rows of a small group are in a segment of its own
+//! ([`segments`]); those of large groups in one list of packed blocks in the order of group and row, a
+//! B+ tree of two levels ([`blocks`]), so that a group of a million rows is many blocks of which a
+//! small delta touches few. Joins, MIN and MAX, DISTINCT aggregates and top-k share it.
 //!
-//! A row is kept as words in the order of its values where all columns are of fixed width, a word as
-//! its offset from the least of its block, in 0 to 8 bytes; else as the bytes of the arrow row
-//! format. Weights take no room while they are all 1.
+//! A row is words in the order of its values where all columns are of fixed width, stored as offsets
+//! in as many bits or bytes as they need; else the bytes of the arrow row format, in blocks alone.
 
 mod block;
 mod blocks;
 mod codec;
+mod found;
 mod image;
 #[cfg(test)]
 mod model_tests;
 mod packed;
 mod places;
 mod rows;
+mod segments;
 mod sorted;
+mod tiers;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::SortOptions;
@@ -28,12 +30,13 @@ use deltaic_batch::{Error, Result, ZBatch};
 use std::sync::Arc;
 
 use crate::arrangement::bytes::ChangeLog;
-use blocks::{Blocks, Found};
 use codec::{ByteCodec, WordCodec};
+use found::Found;
 pub use places::{Moves, Places};
 use rows::{ByteRows, Rows, WordRows};
 pub use sorted::order_by_group;
 use sorted::sort;
+use tiers::Tiers;
 
 /// A column of the values, and its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,22 +102,22 @@ pub struct Multisets {
 
 #[derive(Debug)]
 enum Store {
-    One(WordCodec, Blocks<WordRows<1>>),
-    Two(WordCodec, Blocks<WordRows<2>>),
-    Three(WordCodec, Blocks<WordRows<3>>),
-    Four(WordCodec, Blocks<WordRows<4>>),
-    Bytes(ByteCodec, Blocks<ByteRows>),
+    One(WordCodec, Tiers<WordRows<1>>),
+    Two(WordCodec, Tiers<WordRows<2>>),
+    Three(WordCodec, Tiers<WordRows<3>>),
+    Four(WordCodec, Tiers<WordRows<4>>),
+    Bytes(ByteCodec, Tiers<ByteRows>),
 }
 
-/// Evaluates an expression over the blocks, whatever their rows are.
-macro_rules! with_blocks {
-    ($store:expr, $blocks:ident => $result:expr) => {
+/// Evaluates an expression over the tiers, whatever their rows are.
+macro_rules! with_tiers {
+    ($store:expr, $tiers:ident => $result:expr) => {
         match $store {
-            Store::One(_, $blocks) => $result,
-            Store::Two(_, $blocks) => $result,
-            Store::Three(_, $blocks) => $result,
-            Store::Four(_, $blocks) => $result,
-            Store::Bytes(_, $blocks) => $result,
+            Store::One(_, $tiers) => $result,
+            Store::Two(_, $tiers) => $result,
+            Store::Three(_, $tiers) => $result,
+            Store::Four(_, $tiers) => $result,
+            Store::Bytes(_, $tiers) => $result,
         }
     };
 }
@@ -122,13 +125,13 @@ macro_rules! with_blocks {
 impl Store {
     fn try_new(spec: &MultisetSpec, with_null: &[bool]) -> Result<Self> {
         let Some(codec) = WordCodec::try_new(spec, with_null) else {
-            return Ok(Self::Bytes(ByteCodec::try_new(spec)?, Blocks::default()));
+            return Ok(Self::Bytes(ByteCodec::try_new(spec)?, Tiers::default()));
         };
         Ok(match codec.words() {
-            0 | 1 => Self::One(codec, Blocks::default()),
-            2 => Self::Two(codec, Blocks::default()),
-            3 => Self::Three(codec, Blocks::default()),
-            _ => Self::Four(codec, Blocks::default()),
+            0 | 1 => Self::One(codec, Tiers::default()),
+            2 => Self::Two(codec, Tiers::default()),
+            3 => Self::Three(codec, Tiers::default()),
+            _ => Self::Four(codec, Tiers::default()),
         })
     }
 
@@ -140,67 +143,65 @@ impl Store {
         tell: impl FnMut(u32, i64, i64),
     ) -> Result<()> {
         match self {
-            Self::One(codec, blocks) => {
-                add(blocks, groups, &codec.encode(values, groups.len())?, weights, tell)
+            Self::One(codec, tiers) => {
+                add(tiers, groups, &codec.encode(values, groups.len())?, weights, tell)
             }
-            Self::Two(codec, blocks) => {
-                add(blocks, groups, &codec.encode(values, groups.len())?, weights, tell)
+            Self::Two(codec, tiers) => {
+                add(tiers, groups, &codec.encode(values, groups.len())?, weights, tell)
             }
-            Self::Three(codec, blocks) => {
-                add(blocks, groups, &codec.encode(values, groups.len())?, weights, tell)
+            Self::Three(codec, tiers) => {
+                add(tiers, groups, &codec.encode(values, groups.len())?, weights, tell)
             }
-            Self::Four(codec, blocks) => {
-                add(blocks, groups, &codec.encode(values, groups.len())?, weights, tell)
+            Self::Four(codec, tiers) => {
+                add(tiers, groups, &codec.encode(values, groups.len())?, weights, tell)
             }
-            Self::Bytes(codec, blocks) => {
-                add(blocks, groups, &codec.encode(values)?, weights, tell)
-            }
+            Self::Bytes(codec, tiers) => add(tiers, groups, &codec.encode(values)?, weights, tell),
         }
     }
 
-    /// Applies a function to the blocks and decodes the rows it finds.
+    /// Applies a function to the tiers and decodes the rows it finds.
     fn find(&self, search: Search<'_>) -> Result<GroupRows> {
         match self {
-            Self::One(codec, blocks) => decoded(search.run(blocks), |r, _| codec.decode(r)),
-            Self::Two(codec, blocks) => decoded(search.run(blocks), |r, _| codec.decode(r)),
-            Self::Three(codec, blocks) => decoded(search.run(blocks), |r, _| codec.decode(r)),
-            Self::Four(codec, blocks) => decoded(search.run(blocks), |r, _| codec.decode(r)),
-            Self::Bytes(codec, blocks) => decoded(search.run(blocks), |r, n| codec.decode(r, n)),
+            Self::One(codec, tiers) => decoded(search.run(tiers), |r, _| codec.decode(r)),
+            Self::Two(codec, tiers) => decoded(search.run(tiers), |r, _| codec.decode(r)),
+            Self::Three(codec, tiers) => decoded(search.run(tiers), |r, _| codec.decode(r)),
+            Self::Four(codec, tiers) => decoded(search.run(tiers), |r, _| codec.decode(r)),
+            Self::Bytes(codec, tiers) => decoded(search.run(tiers), |r, n| codec.decode(r, n)),
         }
     }
 
     /// The first and the last rows.
     fn ends(&self, groups: &[u32]) -> Result<(GroupRows, GroupRows)> {
         macro_rules! ends {
-            ($blocks:expr, $decode:expr) => {{
-                let (first, last) = $blocks.ends(groups);
+            ($tiers:expr, $decode:expr) => {{
+                let (first, last) = $tiers.ends(groups);
                 Ok((decoded(first, $decode)?, decoded(last, $decode)?))
             }};
         }
         match self {
-            Self::One(codec, blocks) => ends!(blocks, |r, _| codec.decode(r)),
-            Self::Two(codec, blocks) => ends!(blocks, |r, _| codec.decode(r)),
-            Self::Three(codec, blocks) => ends!(blocks, |r, _| codec.decode(r)),
-            Self::Four(codec, blocks) => ends!(blocks, |r, _| codec.decode(r)),
-            Self::Bytes(codec, blocks) => ends!(blocks, |r, n| codec.decode(r, n)),
+            Self::One(codec, tiers) => ends!(tiers, |r, _| codec.decode(r)),
+            Self::Two(codec, tiers) => ends!(tiers, |r, _| codec.decode(r)),
+            Self::Three(codec, tiers) => ends!(tiers, |r, _| codec.decode(r)),
+            Self::Four(codec, tiers) => ends!(tiers, |r, _| codec.decode(r)),
+            Self::Bytes(codec, tiers) => ends!(tiers, |r, n| codec.decode(r, n)),
         }
     }
 
     /// All rows: groups, columns, weights.
     fn all(&self) -> Result<(Vec<u32>, Vec<ArrayRef>, Vec<i64>)> {
         macro_rules! all {
-            ($blocks:expr, $decode:expr) => {{
-                let all = $blocks.unpack();
+            ($tiers:expr, $decode:expr) => {{
+                let all = $tiers.unpack();
                 let columns = $decode(&all.rows, all.len())?;
                 Ok((all.groups, columns, all.weights))
             }};
         }
         match self {
-            Self::One(codec, blocks) => all!(blocks, |rows, _| codec.decode(rows)),
-            Self::Two(codec, blocks) => all!(blocks, |rows, _| codec.decode(rows)),
-            Self::Three(codec, blocks) => all!(blocks, |rows, _| codec.decode(rows)),
-            Self::Four(codec, blocks) => all!(blocks, |rows, _| codec.decode(rows)),
-            Self::Bytes(codec, blocks) => all!(blocks, |rows, n| codec.decode(rows, n)),
+            Self::One(codec, tiers) => all!(tiers, |rows, _| codec.decode(rows)),
+            Self::Two(codec, tiers) => all!(tiers, |rows, _| codec.decode(rows)),
+            Self::Three(codec, tiers) => all!(tiers, |rows, _| codec.decode(rows)),
+            Self::Four(codec, tiers) => all!(tiers, |rows, _| codec.decode(rows)),
+            Self::Bytes(codec, tiers) => all!(tiers, |rows, n| codec.decode(rows, n)),
         }
     }
 }
@@ -214,11 +215,11 @@ enum Search<'a> {
 }
 
 impl Search<'_> {
-    fn run<R: Rows>(self, blocks: &Blocks<R>) -> Found<R> {
+    fn run<R: Rows>(self, tiers: &Tiers<R>) -> Found<R> {
         match self {
-            Self::First(groups, places) => blocks.first(groups, places),
-            Self::Last(groups) => blocks.last(groups),
-            Self::All(groups) => blocks.all(groups),
+            Self::First(groups, places) => tiers.first(groups, places),
+            Self::Last(groups) => tiers.last(groups),
+            Self::All(groups) => tiers.all(groups),
         }
     }
 }
@@ -232,20 +233,21 @@ fn decoded<R>(
 }
 
 fn add<R: Rows>(
-    blocks: &mut Blocks<R>,
+    tiers: &mut Tiers<R>,
     groups: &[u32],
     rows: &R,
     weights: &[i64],
     mut tell: impl FnMut(u32, i64, i64),
 ) -> Result<()> {
-    let is_first = blocks.len() == 0;
+    tiers.make_room(rows)?;
+    let is_first = tiers.len() == 0;
     sort(groups, rows, weights, |delta, sources| {
         if is_first {
             sources.iter().zip(&delta.weights).for_each(|(&row, &weight)| tell(row, 0, weight));
-            blocks.append(delta);
+            tiers.append(delta);
             return Ok(());
         }
-        blocks.apply(delta, |at, before, after| tell(sources[at], before, after))
+        tiers.apply(delta, |at, before, after| tell(sources[at], before, after))
     })
 }
 
@@ -353,12 +355,12 @@ impl Multisets {
 
     /// True when a group has no rows.
     pub fn is_group_empty(&self, group: u32) -> bool {
-        with_blocks!(&self.store, blocks => blocks.is_empty(group))
+        with_tiers!(&self.store, tiers => tiers.is_empty(group))
     }
 
     /// Number of different rows in all groups.
     pub fn len(&self) -> usize {
-        with_blocks!(&self.store, blocks => blocks.len())
+        with_tiers!(&self.store, tiers => tiers.len())
     }
 
     /// True without rows.
@@ -369,7 +371,7 @@ impl Multisets {
     /// Bytes held in memory.
     pub fn memory_bytes(&self) -> usize {
         let log = self.log.as_ref().map_or(0, ChangeLog::memory_bytes);
-        with_blocks!(&self.store, blocks => blocks.memory_bytes()) + log
+        with_tiers!(&self.store, tiers => tiers.memory_bytes()) + log
     }
 
     /// Schema of the rows with their group in front.

@@ -8,8 +8,9 @@ use std::cmp::Ordering;
 use arrow::array::ArrayRef;
 use deltaic_batch::Result;
 
-use super::blocks::{Blocks, Found};
+use super::found::Found;
 use super::rows::Rows;
+use super::tiers::Tiers;
 use super::{Multisets, Store};
 
 /// Which places of each group count.
@@ -72,42 +73,42 @@ impl Multisets {
         self.prepare(groups, values, weights)?;
         let count = groups.len();
         macro_rules! moves {
-            ($blocks:expr, $rows:expr, $decode:expr) => {{
-                let moves = apply($blocks, (groups, &$rows, weights), touched, places)?;
+            ($tiers:expr, $rows:expr, $decode:expr) => {{
+                let moves = apply($tiers, (groups, &$rows, weights), touched, places)?;
                 let columns = $decode(&moves.rows, moves.weights.len())?;
                 let Encoded { groups, numbers, weights, .. } = moves;
                 Ok(Moves { groups, columns, numbers, weights })
             }};
         }
         match &mut self.store {
-            Store::One(codec, blocks) => {
-                moves!(blocks, codec.encode(values, count)?, |rows, _| codec.decode(rows))
+            Store::One(codec, tiers) => {
+                moves!(tiers, codec.encode(values, count)?, |rows, _| codec.decode(rows))
             }
-            Store::Two(codec, blocks) => {
-                moves!(blocks, codec.encode(values, count)?, |rows, _| codec.decode(rows))
+            Store::Two(codec, tiers) => {
+                moves!(tiers, codec.encode(values, count)?, |rows, _| codec.decode(rows))
             }
-            Store::Three(codec, blocks) => {
-                moves!(blocks, codec.encode(values, count)?, |rows, _| codec.decode(rows))
+            Store::Three(codec, tiers) => {
+                moves!(tiers, codec.encode(values, count)?, |rows, _| codec.decode(rows))
             }
-            Store::Four(codec, blocks) => {
-                moves!(blocks, codec.encode(values, count)?, |rows, _| codec.decode(rows))
+            Store::Four(codec, tiers) => {
+                moves!(tiers, codec.encode(values, count)?, |rows, _| codec.decode(rows))
             }
-            Store::Bytes(codec, blocks) => {
-                moves!(blocks, codec.encode(values)?, |rows, count| codec.decode(rows, count))
+            Store::Bytes(codec, tiers) => {
+                moves!(tiers, codec.encode(values)?, |rows, count| codec.decode(rows, count))
             }
         }
     }
 }
 
 fn apply<R: Rows>(
-    blocks: &mut Blocks<R>,
+    tiers: &mut Tiers<R>,
     (groups, rows, weights): (&[u32], &R, &[i64]),
     touched: &[u32],
     places: Places,
 ) -> Result<Encoded<R>> {
-    let before = blocks.first(touched, places.end());
-    super::add(blocks, groups, rows, weights, |_, _, _| ())?;
-    let after = blocks.first(touched, places.end());
+    let before = tiers.first(touched, places.end());
+    super::add(tiers, groups, rows, weights, |_, _, _| ())?;
+    let after = tiers.first(touched, places.end());
     let mut moves = Encoded::default();
     let (mut old, mut new) = (0, 0);
     for ((&group, &old_end), &new_end) in touched.iter().zip(&before.ends).zip(&after.ends) {

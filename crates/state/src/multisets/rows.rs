@@ -5,6 +5,8 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use super::packed::{PackedWords, insert_exact};
+use super::segments::Segments;
+use super::tiers::{NoSmallGroups, SmallGroups};
 
 /// Bytes of a block of rows of any length, unless it is a single row.
 pub(super) const BLOCK_BYTES_MAX: usize = if cfg!(test) { 64 } else { 1 << 20 };
@@ -13,6 +15,9 @@ pub(super) const BLOCK_BYTES_MAX: usize = if cfg!(test) { 64 } else { 1 << 20 };
 pub(super) trait Rows: Default + Debug + Clone + Send + Sync {
     /// Rows as a block stores them.
     type Packed: Debug + Send + Sync;
+
+    /// Where the rows of small groups are.
+    type Small: SmallGroups<Self>;
 
     /// How a packed row compares with row `j`.
     fn compare_packed(packed: &Self::Packed, at: usize, other: &Self, j: usize) -> Ordering;
@@ -71,6 +76,7 @@ impl<const W: usize> Default for WordRows<W> {
 
 impl<const W: usize> Rows for WordRows<W> {
     type Packed = [PackedWords; W];
+    type Small = Segments<W>;
 
     #[inline]
     fn compare_packed(packed: &Self::Packed, at: usize, other: &Self, j: usize) -> Ordering {
@@ -191,6 +197,7 @@ impl ByteRows {
 impl Rows for ByteRows {
     /// All bytes, and where each row ends.
     type Packed = (Vec<u8>, Vec<u32>);
+    type Small = NoSmallGroups;
 
     fn compare_packed(packed: &Self::Packed, at: usize, other: &Self, j: usize) -> Ordering {
         packed.0[packed_range(&packed.1, at)].cmp(other.row(j))

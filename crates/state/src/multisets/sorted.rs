@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use deltaic_batch::Result;
 
-use super::rows::Rows;
+use super::rows::{Rows, WordRows};
 use crate::arrangement::weight_overflow;
 
 /// Below this many rows, a comparison sort is as fast as counting.
@@ -46,6 +46,22 @@ impl<R: Rows> Sorted<R> {
         self.groups.push(other.groups[at]);
         self.weights.push(weight);
         self.rows.push(&other.rows, at);
+    }
+
+    /// Some parts of the list.
+    pub(super) fn parts(&self, parts: &[Range<usize>]) -> Self {
+        let mut list = Self::default();
+        parts.iter().for_each(|part| list.extend(self, part.clone()));
+        list
+    }
+}
+
+impl<const W: usize> Sorted<WordRows<W>> {
+    #[inline]
+    pub(super) fn push_row(&mut self, group: u32, row: [u64; W], weight: i64) {
+        self.groups.push(group);
+        self.rows.0.push(row);
+        self.weights.push(weight);
     }
 }
 
@@ -149,7 +165,6 @@ fn radix_sort_high_half(entries: &mut Vec<u64>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::WordRows;
     use super::*;
 
     #[test]
