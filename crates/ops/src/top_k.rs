@@ -215,8 +215,7 @@ impl Operator for TopK {
         };
         let key = pick(&self.partition);
         let group_of_row = groups.upsert(&key, delta.num_rows())?;
-        let mut touched = groups.touched().to_vec();
-        touched.sort_unstable();
+        let touched = groups.sort_touched(0).to_vec();
         let [AccumulatorColumn::I64(counts)] = groups.accumulators_mut() else {
             return Err(Error::internal("SLOT_KIND", "a top-k has one counter"));
         };

@@ -4,6 +4,7 @@ mod arrangement;
 pub mod frame;
 mod groups;
 mod multisets;
+mod radix;
 mod slot;
 
 pub use arrangement::{Arrangement, ArrangementSpec, Matches, RowRef, SortKey};

@@ -248,8 +248,7 @@ impl Aggregate {
         had_row: bool,
         before: &mut Vec<(Vec<u32>, Results)>,
     ) -> Result<()> {
-        let mut touched = state.groups.touched()[seen..].to_vec();
-        touched.sort_unstable();
+        let touched = state.groups.sort_touched(seen).to_vec();
         for groups in touched.chunks(PIECE_GROUPS_MAX) {
             let results = self.results(state, groups, had_row)?;
             before.push((groups.to_vec(), results));

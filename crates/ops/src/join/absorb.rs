@@ -54,7 +54,8 @@ impl JoinState<'_> {
         let rows = if side.is_left { Some(&mut *self.left) } else { self.right.as_deref_mut() };
         match rows {
             Some(rows) => {
-                rows.apply(&keyed.group_of_row, &side.values_of(keyed.delta.rows()), weights)
+                let values = side.values_of(keyed.delta.rows());
+                rows.apply_in_order(&keyed.group_of_row, keyed.order.clone(), &values, weights)
             }
             None => Ok(()),
         }

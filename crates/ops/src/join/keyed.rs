@@ -18,7 +18,7 @@ pub(super) struct Keyed<'a> {
     /// Where the rows of each group end in the order.
     ends: Vec<usize>,
     /// Rows in the order of their groups.
-    order: Vec<u32>,
+    pub(super) order: Vec<u32>,
 }
 
 impl<'a> Keyed<'a> {

@@ -21,6 +21,7 @@ use arrow::datatypes::DataType;
 use deltaic_batch::{Error, Result, hash_columns, hash_is_exact, null_hash};
 
 use crate::frame::corrupt;
+use crate::radix::sort_by_number;
 pub use accumulators::{AccumulatorColumn, AccumulatorType};
 pub use exact_sum::ExactSum;
 use index::GroupIndex;
@@ -299,9 +300,17 @@ impl GroupTable {
     }
 
     /// The groups touched since the last [`Self::settle`], each once, in the order of the first row
-    /// of each.
+    /// of each, unless sorted.
     pub fn touched(&self) -> &[u32] {
         &self.touched
+    }
+
+    /// The groups touched since the last [`Self::settle`], but for the first `from`, which are in
+    /// ascending order from now on: whoever goes through them goes through memory in order.
+    pub fn sort_touched(&mut self, from: usize) -> &[u32] {
+        let touched = &mut self.touched[from..];
+        sort_by_number(touched, |group| group);
+        touched
     }
 
     /// The accumulators of all groups, in the order of the spec.

@@ -135,27 +135,21 @@ impl Store {
         })
     }
 
+    /// Adds a delta; `order` are its rows by group.
     fn apply(
         &mut self,
-        groups: &[u32],
+        (groups, order): (&[u32], Vec<u32>),
         values: &[ArrayRef],
         weights: &[i64],
         tell: impl FnMut(u32, i64, i64),
     ) -> Result<()> {
+        let (count, groups) = (groups.len(), (groups, order));
         match self {
-            Self::One(codec, tiers) => {
-                add(tiers, groups, &codec.encode(values, groups.len())?, weights, tell)
-            }
-            Self::Two(codec, tiers) => {
-                add(tiers, groups, &codec.encode(values, groups.len())?, weights, tell)
-            }
-            Self::Three(codec, tiers) => {
-                add(tiers, groups, &codec.encode(values, groups.len())?, weights, tell)
-            }
-            Self::Four(codec, tiers) => {
-                add(tiers, groups, &codec.encode(values, groups.len())?, weights, tell)
-            }
-            Self::Bytes(codec, tiers) => add(tiers, groups, &codec.encode(values)?, weights, tell),
+            Self::One(c, tiers) => add(tiers, groups, &c.encode(values, count)?, weights, tell),
+            Self::Two(c, tiers) => add(tiers, groups, &c.encode(values, count)?, weights, tell),
+            Self::Three(c, tiers) => add(tiers, groups, &c.encode(values, count)?, weights, tell),
+            Self::Four(c, tiers) => add(tiers, groups, &c.encode(values, count)?, weights, tell),
+            Self::Bytes(c, tiers) => add(tiers, groups, &c.encode(values)?, weights, tell),
         }
     }
 
@@ -234,14 +228,14 @@ fn decoded<R>(
 
 fn add<R: Rows>(
     tiers: &mut Tiers<R>,
-    groups: &[u32],
+    (groups, order): (&[u32], Vec<u32>),
     rows: &R,
     weights: &[i64],
     mut tell: impl FnMut(u32, i64, i64),
 ) -> Result<()> {
     tiers.make_room(rows)?;
     let is_first = tiers.len() == 0;
-    sort(groups, rows, weights, |delta, sources| {
+    sort(groups, order, rows, weights, |delta, sources| {
         if is_first {
             sources.iter().zip(&delta.weights).for_each(|(&row, &weight)| tell(row, 0, weight));
             tiers.append(delta);
@@ -262,7 +256,20 @@ impl Multisets {
     /// Adds a delta: for each row its group, its values and its weight. Rows may repeat. Floats must
     /// be canonical.
     pub fn apply(&mut self, groups: &[u32], values: &[ArrayRef], weights: &[i64]) -> Result<()> {
-        self.change(groups, values, weights, |_, _, _| ())
+        self.apply_in_order(groups, order_by_group(groups), values, weights)
+    }
+
+    /// As [`Self::apply`], for a caller that knows the order of the rows by group, which is that of
+    /// [`order_by_group`].
+    pub fn apply_in_order(
+        &mut self,
+        groups: &[u32],
+        order: Vec<u32>,
+        values: &[ArrayRef],
+        weights: &[i64],
+    ) -> Result<()> {
+        self.prepare(groups, values, weights)?;
+        self.store.apply((groups, order), values, weights, |_, _, _| ())
     }
 
     /// As [`Self::apply`]; returns the rows that begin to be there or cease to be.
@@ -273,24 +280,15 @@ impl Multisets {
         weights: &[i64],
     ) -> Result<Crossings> {
         let mut crossings = Crossings::default();
-        self.change(groups, values, weights, |row, before, after| {
+        self.prepare(groups, values, weights)?;
+        let groups = (groups, order_by_group(groups));
+        self.store.apply(groups, values, weights, |row, before, after| {
             if (before > 0) != (after > 0) {
                 crossings.rows.push(row);
                 crossings.weights.push(if after > 0 { 1 } else { -1 });
             }
         })?;
         Ok(crossings)
-    }
-
-    fn change(
-        &mut self,
-        groups: &[u32],
-        values: &[ArrayRef],
-        weights: &[i64],
-        tell: impl FnMut(u32, i64, i64),
-    ) -> Result<()> {
-        self.prepare(groups, values, weights)?;
-        self.store.apply(groups, values, weights, tell)
     }
 
     /// Checks and logs a delta, and makes room for its NULLs.
@@ -329,7 +327,8 @@ impl Multisets {
             with_null.iter().zip(values).map(|(&with, array)| with || has_null(array)).collect();
         let (groups, columns, weights) = self.store.all()?;
         self.store = Store::try_new(&self.spec, &wanted)?;
-        self.store.apply(&groups, &columns, &weights, |_, _, _| ())
+        let order = order_by_group(&groups);
+        self.store.apply((&groups, order), &columns, &weights, |_, _, _| ())
     }
 
     /// The first rows of each group, as many as fill `places`: a row of weight 2 fills two. Rows of

@@ -107,7 +107,7 @@ fn apply<R: Rows>(
     places: Places,
 ) -> Result<Encoded<R>> {
     let before = tiers.first(touched, places.end());
-    super::add(tiers, groups, rows, weights, |_, _, _| ())?;
+    super::add(tiers, (groups, super::order_by_group(groups)), rows, weights, |_, _, _| ())?;
     let after = tiers.first(touched, places.end());
     let mut moves = Encoded::default();
     let (mut old, mut new) = (0, 0);

@@ -6,12 +6,8 @@ use deltaic_batch::Result;
 
 use super::rows::{Rows, WordRows};
 use crate::arrangement::weight_overflow;
+use crate::radix::sort_by_number;
 
-/// Below this many rows, a comparison sort is as fast as counting.
-const RADIX_ROWS_MIN: usize = 256;
-/// Bits of the group that one pass of the radix sort looks at.
-const RADIX_BITS: u32 = 11;
-const RADIX: usize = 1 << RADIX_BITS;
 /// Rows that are sorted at a time, but for a larger group.
 const WINDOW_ROWS: usize = if cfg!(test) { 16 } else { 1 << 16 };
 
@@ -68,13 +64,14 @@ impl<const W: usize> Sorted<WordRows<W>> {
 /// Sorts a delta, adds up equal rows, and leaves those out whose weights cancel out. Hands the rows to
 /// `take` in order, some thousand at a time, never cutting a group; with each, the position in the
 /// delta of its first copy.
+/// `order` are the rows by group, as [`order_by_group`] gives them.
 pub(super) fn sort<R: Rows>(
     groups: &[u32],
+    mut order: Vec<u32>,
     rows: &R,
     weights: &[i64],
     mut take: impl FnMut(&Sorted<R>, &[u32]) -> Result<()>,
 ) -> Result<()> {
-    let mut order = order(groups, |at| weights[at as usize] != 0);
     let (mut sorted, mut gathered): (Sorted<R>, R) = Default::default();
     let (mut ends, mut sources) = (Vec::new(), Vec::new());
     let mut start = 0;
@@ -122,45 +119,11 @@ pub(super) fn sort<R: Rows>(
 /// assert_eq!(deltaic_state::order_by_group(&[7, 2, 7, 0]), [3, 1, 0, 2]);
 /// ```
 pub fn order_by_group(groups: &[u32]) -> Vec<u32> {
-    order(groups, |_| true)
-}
-
-/// Positions of the rows that count, by group; within a group in their order.
-fn order(groups: &[u32], counts: impl Fn(u32) -> bool) -> Vec<u32> {
     let entry = |(at, group): (u32, &u32)| u64::from(*group) << 32 | u64::from(at);
-    let counted = (0..).zip(groups).filter(|(at, _)| counts(*at));
-    let mut entries: Vec<u64> = counted.map(entry).collect();
-    if entries.len() < RADIX_ROWS_MIN {
-        entries.sort_unstable();
-    } else {
-        radix_sort_high_half(&mut entries);
-    }
+    let mut entries: Vec<u64> = (0..).zip(groups).map(entry).collect();
+    sort_by_number(&mut entries, |entry| (entry >> 32) as u32);
     #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
     entries.into_iter().map(|entry| entry as u32).collect()
-}
-
-/// Sorts by the upper 32 bits, stably: least significant digit first.
-fn radix_sort_high_half(entries: &mut Vec<u64>) {
-    let greatest = entries.iter().fold(0, |all, entry| all | entry) >> 32;
-    let bits = u64::BITS - greatest.leading_zeros();
-    let mut other = vec![0; entries.len()];
-    for pass in 0..bits.div_ceil(RADIX_BITS) {
-        let shift = 32 + pass * RADIX_BITS;
-        #[expect(clippy::cast_possible_truncation, reason = "a digit is below the radix")]
-        let digit = |entry: u64| (entry >> shift) as usize & (RADIX - 1);
-        let mut starts = [0_usize; RADIX];
-        entries.iter().for_each(|&entry| starts[digit(entry)] += 1);
-        let mut sum = 0;
-        for start in &mut starts {
-            sum += std::mem::replace(start, sum);
-        }
-        for &entry in entries.iter() {
-            let place = &mut starts[digit(entry)];
-            other[*place] = entry;
-            *place += 1;
-        }
-        std::mem::swap(entries, &mut other);
-    }
 }
 
 #[cfg(test)]
@@ -171,7 +134,9 @@ mod tests {
     fn equal_rows_add_up_and_cancel_out() {
         let rows = WordRows(vec![[5_u64], [3], [5], [3], [9], [1]]);
         let mut windows = 0;
-        let taken = sort(&[7, 7, 7, 2, 7, 7], &rows, &[1, 2, -1, 1, 0, -4], |sorted, sources| {
+        let groups = [7, 7, 7, 2, 7, 7];
+        let order = order_by_group(&groups);
+        let taken = sort(&groups, order, &rows, &[1, 2, -1, 1, 0, -4], |sorted, sources| {
             assert_eq!(sorted.groups, [2, 7, 7]);
             assert_eq!(sorted.rows.0, [[3], [1], [3]]);
             assert_eq!(sorted.weights, [1, -4, 2]);
@@ -182,22 +147,7 @@ mod tests {
         taken.unwrap();
         assert_eq!(windows, 1);
         let full = WordRows(vec![[5_u64], [5]]);
-        let error = sort(&[0, 0], &full, &[i64::MAX, 1], |_, _| Ok(())).unwrap_err();
+        let error = sort(&[0, 0], vec![0, 1], &full, &[i64::MAX, 1], |_, _| Ok(())).unwrap_err();
         assert_eq!(error.code(), "WEIGHT_OVERFLOW");
-    }
-
-    #[test]
-    fn many_rows_are_sorted_as_few_are() {
-        let mut number = 1_u64;
-        let mut entries: Vec<u64> = (0..5_000)
-            .map(|i| {
-                number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                (number >> 33) << 32 | i
-            })
-            .collect();
-        let mut expected = entries.clone();
-        expected.sort_unstable();
-        radix_sort_high_half(&mut entries);
-        assert_eq!(entries, expected);
     }
 }

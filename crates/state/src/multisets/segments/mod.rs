@@ -74,6 +74,10 @@ impl<const W: usize> Segments<W> {
     fn slot_mut(&mut self, group: u32) -> &mut Slot {
         let at = group as usize;
         if at >= self.slots.len() {
+            // Not twice the room, since there is a slot for every group.
+            if at >= self.slots.capacity() {
+                self.slots.reserve_exact((at + 1 - self.slots.len()).max(self.slots.len() / 4));
+            }
             self.slots.resize(at + 1, Slot::default());
         }
         &mut self.slots[at]

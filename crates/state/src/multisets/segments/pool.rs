@@ -2,16 +2,16 @@
 //! given back serves the next one of its length.
 
 /// A segment starts at a multiple of so many bytes.
-const UNIT_BYTES: usize = 8;
+const UNIT_BYTES: usize = 4;
 /// Units of a chunk.
-const CHUNK_UNITS: usize = if cfg!(test) { 64 } else { 1 << 15 };
+const CHUNK_UNITS: usize = if cfg!(test) { 64 } else { 1 << 16 };
 /// Bytes after the last segment of a chunk, so that an integer can be read in one go.
 const PADDING_BYTES: usize = 16;
 /// Units of a segment, by class.
-const CLASS_UNITS: [u32; 20] =
-    [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64];
+const CLASS_UNITS: [u32; 24] =
+    [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128];
 /// Bytes of the longest segment. Unit tests have short ones, and so many long groups.
-pub(super) const BYTES_MAX: usize = if cfg!(test) { 32 } else { 64 * UNIT_BYTES };
+pub(super) const BYTES_MAX: usize = if cfg!(test) { 32 } else { 128 * UNIT_BYTES };
 
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -40,7 +40,7 @@ pub(super) fn class_bytes(class: u8) -> usize {
 #[inline]
 pub(super) fn class_of(bytes: usize) -> u8 {
     let units = bytes.div_ceil(UNIT_BYTES);
-    #[expect(clippy::cast_possible_truncation, reason = "there are twenty classes")]
+    #[expect(clippy::cast_possible_truncation, reason = "there are few classes")]
     match units {
         0..=8 => units.saturating_sub(1) as u8,
         _ => CLASS_UNITS.partition_point(|&class| (class as usize) < units) as u8,
@@ -64,7 +64,7 @@ impl Pool {
         let place = chunk * CHUNK_UNITS + self.used;
         self.used += units;
         self.chunks[chunk].resize(self.used * UNIT_BYTES + PADDING_BYTES, 0);
-        #[expect(clippy::cast_possible_truncation, reason = "a shard has less than 32 GiB")]
+        #[expect(clippy::cast_possible_truncation, reason = "a shard has less than 16 GiB")]
         {
             place as u32
         }
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_class_is_the_shortest_that_is_long_enough() {
-        for bytes in 1..=64 * UNIT_BYTES {
+        for bytes in 1..=BYTES_MAX.max(512) {
             let class = class_of(bytes);
             assert!(class_bytes(class) >= bytes);
             assert!(class == 0 || class_bytes(class - 1) < bytes);
