@@ -17,6 +17,11 @@ use views::Drain;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
+unsafe extern "C" {
+    /// Of the allocator: frees what is free already.
+    fn mi_collect(force: bool);
+}
+
 /// Time between two deltas, for merges in the background.
 const SETTLING_TIME: Duration = Duration::from_millis(200);
 
@@ -56,6 +61,11 @@ impl System for Dbsp {
 
     fn settle(&mut self) {
         std::thread::sleep(SETTLING_TIME);
+    }
+
+    fn give_back(&mut self) {
+        // SAFETY: any thread may call it at any time.
+        unsafe { mi_collect(true) };
     }
 
     fn check(&self) -> Check {
