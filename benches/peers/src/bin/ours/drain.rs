@@ -5,27 +5,47 @@ use arrow::datatypes::{Int64Type, UInt64Type};
 use arrow::error::ArrowError;
 use deltaic_batch::{Result, ZBatch};
 use peers_harness::{Check, Workload, row_hash, text_customer, text_word};
+use rayon::prelude::*;
+
+/// A delta of more rows is shared by all threads.
+const PART_ROWS_MIN: usize = 4096;
 
 /// Adds the rows of a delta.
 pub fn add(check: &mut Check, workload: Workload, delta: &ZBatch) -> Result<()> {
-    if delta.is_empty() {
-        return Ok(());
+    let length = delta.num_rows().div_ceil(rayon::current_num_threads()).max(PART_ROWS_MIN);
+    let starts: Vec<usize> = (0..delta.num_rows()).step_by(length).collect();
+    let sum_of =
+        |start: usize| sum(workload, &delta.slice(start, length.min(delta.num_rows() - start)));
+    let sums: Vec<Check> = match starts.as_slice() {
+        [] => Vec::new(),
+        [start] => vec![sum_of(*start)?],
+        _ => starts.into_par_iter().map(sum_of).collect::<Result<_>>()?,
+    };
+    for sum in sums {
+        *check = Check {
+            rows: check.rows + sum.rows,
+            sum: check.sum.wrapping_add(sum.sum),
+            drained: check.drained + sum.drained,
+        };
     }
+    Ok(())
+}
+
+fn sum(workload: Workload, delta: &ZBatch) -> Result<Check> {
     let columns = hashed_columns(workload, delta.rows().columns())?;
     let mut values: [&[i64]; 5] = [&[]; 5];
     for (values, column) in values.iter_mut().zip(&columns) {
         *values = column.values();
     }
     let weights: &[i64] = delta.weights();
-    let mut sums = (check.rows, check.sum);
+    let mut sums = (0_i64, 0_i64);
     let at = |values: &[i64], i: usize| values.get(i).copied().unwrap_or(0);
     for (i, weight) in weights.iter().enumerate() {
         let hash = row_hash(values.map(|values| at(values, i)));
         sums = (sums.0 + weight, sums.1.wrapping_add(hash.wrapping_mul(*weight)));
     }
-    let drained = check.drained + i64::try_from(weights.len()).unwrap_or(i64::MAX);
-    *check = Check { rows: sums.0, sum: sums.1, drained };
-    Ok(())
+    let drained = i64::try_from(weights.len()).unwrap_or(i64::MAX);
+    Ok(Check { rows: sums.0, sum: sums.1, drained })
 }
 
 /// The numbers that are hashed, in their order; what is left out counts as zero.
