@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use deltaic_batch::Result;
 
-use super::packed::{PackedWords, insert_exact};
+use super::packed::{PackedWords, insert_tight};
 use super::rows::Rows;
 use super::sorted::Sorted;
 use crate::arrangement::weight_overflow;
@@ -125,11 +125,7 @@ impl<R: Rows> Block<R> {
             } else {
                 self.start(position)..self.start(position)
             };
-            let row = lower_bound(rows.clone(), |row| {
-                R::compare_packed(&self.rows, row, &delta.rows, at).is_lt()
-            });
-            let is_there =
-                row < rows.end && R::compare_packed(&self.rows, row, &delta.rows, at).is_eq();
+            let (row, is_there) = R::find_packed(&self.rows, rows, &delta.rows, at);
             let before = if is_there { self.weight(row) } else { 0 };
             let after = before.checked_add(delta.weights[at]).ok_or_else(weight_overflow)?;
             let fits = match (is_there, after) {
@@ -166,7 +162,7 @@ impl<R: Rows> Block<R> {
     ) {
         if !is_known {
             self.groups.insert(position, delta.groups[at].into());
-            insert_exact(&mut self.ends, position, place(row));
+            insert_tight(&mut self.ends, position, place(row));
         }
         self.ends[position..].iter_mut().for_each(|end| *end += 1);
         R::insert_packed(&mut self.rows, row, &delta.rows, at);

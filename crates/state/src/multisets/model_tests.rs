@@ -30,7 +30,11 @@ fn spec(text: bool) -> MultisetSpec {
 
 /// The second column is text or, for rows of words, a number that sorts alike.
 fn text_of(number: i64) -> String {
-    format!("{number:03}")
+    format!("{:020}", i128::from(number) - i128::from(i64::MIN))
+}
+
+fn number_of(text: &str) -> i64 {
+    i64::try_from(text.parse::<i128>().unwrap() + i128::from(i64::MIN)).unwrap()
 }
 
 fn columns(changes: &[Change], text: bool) -> Vec<ArrayRef> {
@@ -114,7 +118,8 @@ fn change() -> impl Strategy<Value = Change> {
     let group = prop_oneof![3 => Just(5_u32), 2 => 0..12_u32];
     let number = prop_oneof![4 => 0..30_i64, 1 => any::<i64>()].prop_map(Some);
     let number = prop_oneof![20 => number, 1 => Just(None)];
-    let text = prop_oneof![20 => (0..4_i64).prop_map(Some), 1 => Just(None)];
+    let text = prop_oneof![20 => 0..4_i64, 1 => any::<i64>()].prop_map(Some);
+    let text = prop_oneof![20 => text, 1 => Just(None)];
     (group, number, text, prop_oneof![5 => Just(1_i64), 2 => -2..3_i64])
 }
 
@@ -139,7 +144,7 @@ proptest! {
                 // Retracts much of what is there, so that blocks shrink and vanish.
                 let there = model.iter().filter(|((g, _), _)| *g % 2 == 1);
                 changes.extend(there.map(|((group, row), &w)| {
-                    let text = row.1.1.as_ref().map(|t| t.parse().unwrap());
+                    let text = row.1.1.as_deref().map(number_of);
                     (*group, row.0.0, text, -w)
                 }));
             }

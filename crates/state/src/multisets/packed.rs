@@ -61,6 +61,20 @@ impl PackedWords {
             }
     }
 
+    /// Where a word is, or belongs, among some words in order.
+    #[inline]
+    pub(super) fn find(&self, range: Range<usize>, word: u64) -> Range<usize> {
+        let Some(offset) = word.checked_sub(self.base) else { return range.start..range.start };
+        match &self.offsets {
+            Offsets::None if offset == 0 => range,
+            Offsets::None => range.end..range.end,
+            Offsets::U8(offsets) => find(offsets, range, offset),
+            Offsets::U16(offsets) => find(offsets, range, offset),
+            Offsets::U32(offsets) => find(offsets, range, offset),
+            Offsets::U64(offsets) => find(offsets, range, offset),
+        }
+    }
+
     /// Calls `each` with the position in the range and the word, for all of the range in order.
     #[inline]
     pub(super) fn for_each(&self, range: Range<usize>, mut each: impl FnMut(usize, u64)) {
@@ -100,10 +114,10 @@ impl PackedWords {
         #[expect(clippy::cast_possible_truncation, reason = "the word fits")]
         match &mut self.offsets {
             Offsets::None => {}
-            Offsets::U8(offsets) => insert_exact(offsets, at, offset as u8),
-            Offsets::U16(offsets) => insert_exact(offsets, at, offset as u16),
-            Offsets::U32(offsets) => insert_exact(offsets, at, offset as u32),
-            Offsets::U64(offsets) => insert_exact(offsets, at, offset),
+            Offsets::U8(offsets) => insert_tight(offsets, at, offset as u8),
+            Offsets::U16(offsets) => insert_tight(offsets, at, offset as u16),
+            Offsets::U32(offsets) => insert_tight(offsets, at, offset as u32),
+            Offsets::U64(offsets) => insert_tight(offsets, at, offset),
         }
     }
 
@@ -142,9 +156,24 @@ impl PackedWords {
     }
 }
 
-/// Inserts without the spare room that a growing vector takes: blocks are short, and many.
-pub(super) fn insert_exact<T>(values: &mut Vec<T>, at: usize, value: T) {
-    values.reserve_exact(1);
+#[inline]
+fn find<T: Copy + Into<u64>>(offsets: &[T], range: Range<usize>, offset: u64) -> Range<usize> {
+    let part = &offsets[range.clone()];
+    let start = part.partition_point(|&o| o.into() < offset);
+    let rest = &part[start..];
+    // Mostly none or one.
+    let equal = match rest.get(1) {
+        Some(&next) if next.into() == offset => rest.partition_point(|&o| o.into() == offset),
+        _ => usize::from(rest.first().is_some_and(|&first| first.into() == offset)),
+    };
+    range.start + start..range.start + start + equal
+}
+
+/// Inserts with less spare room than a growing vector takes: blocks are short, and many.
+pub(super) fn insert_tight<T>(values: &mut Vec<T>, at: usize, value: T) {
+    if values.len() == values.capacity() {
+        values.reserve_exact(1 + values.len() / 16);
+    }
     values.insert(at, value);
 }
 
@@ -177,5 +206,21 @@ mod tests {
             }
         }
         assert_eq!(PackedWords::new(std::iter::empty()).heap_bytes(), 0);
+    }
+
+    #[test]
+    fn words_are_found_where_they_are_or_belong() {
+        for step in [1, 300, 70_000, 1 << 40] {
+            let sorted = [5, 7, 7, 7, 9].map(|i| 1000 + i * step);
+            let packed = PackedWords::new(sorted.iter().copied());
+            for (word, found) in [(4, 1..1), (5, 1..1), (7, 1..4), (8, 4..4), (9, 4..4), (10, 4..4)]
+            {
+                assert_eq!(packed.find(1..4, 1000 + word * step), found, "{step} {word}");
+            }
+            assert_eq!(packed.find(0..5, 0), 0..0);
+            assert_eq!(packed.find(0..5, u64::MAX), 5..5);
+        }
+        let equal = PackedWords::new([3, 3, 3].into_iter());
+        assert_eq!([2, 3, 4].map(|word| equal.find(0..3, word)), [0..0, 0..3, 3..3]);
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::ops::Range;
 
-use super::packed::{PackedWords, insert_exact};
+use super::packed::{PackedWords, insert_tight};
 use super::segments::Segments;
 use super::tiers::{NoSmallGroups, SmallGroups};
 
@@ -19,8 +19,13 @@ pub(super) trait Rows: Default + Debug + Clone + Send + Sync {
     /// Where the rows of small groups are.
     type Small: SmallGroups<Self>;
 
-    /// How a packed row compares with row `j`.
-    fn compare_packed(packed: &Self::Packed, at: usize, other: &Self, j: usize) -> Ordering;
+    /// Where row `j` is or belongs among some packed rows in order, and whether it is there.
+    fn find_packed(
+        packed: &Self::Packed,
+        range: Range<usize>,
+        other: &Self,
+        j: usize,
+    ) -> (usize, bool);
 
     /// Some bits of a packed row, for the sake of the reading.
     fn peek_packed(packed: &Self::Packed, at: usize) -> u64;
@@ -79,10 +84,16 @@ impl<const W: usize> Rows for WordRows<W> {
     type Small = Segments<W>;
 
     #[inline]
-    fn compare_packed(packed: &Self::Packed, at: usize, other: &Self, j: usize) -> Ordering {
-        let words = packed.iter().zip(&other.0[j]);
-        words
-            .fold(Ordering::Equal, |order, (ours, word)| order.then_with(|| ours.get(at).cmp(word)))
+    fn find_packed(
+        packed: &Self::Packed,
+        mut range: Range<usize>,
+        other: &Self,
+        j: usize,
+    ) -> (usize, bool) {
+        for (words, &word) in packed.iter().zip(&other.0[j]) {
+            range = words.find(range, word);
+        }
+        (range.start, !range.is_empty())
     }
 
     #[inline]
@@ -199,8 +210,23 @@ impl Rows for ByteRows {
     type Packed = (Vec<u8>, Vec<u32>);
     type Small = NoSmallGroups;
 
-    fn compare_packed(packed: &Self::Packed, at: usize, other: &Self, j: usize) -> Ordering {
-        packed.0[packed_range(&packed.1, at)].cmp(other.row(j))
+    fn find_packed(
+        (bytes, ends): &Self::Packed,
+        range: Range<usize>,
+        other: &Self,
+        j: usize,
+    ) -> (usize, bool) {
+        let (row, Range { mut start, end }) = (other.row(j), range);
+        let mut high = end;
+        while start < high {
+            let middle = start.midpoint(high);
+            if &bytes[packed_range(ends, middle)] < row {
+                start = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        (start, start < end && &bytes[packed_range(ends, start)] == row)
     }
 
     #[inline]
@@ -219,7 +245,7 @@ impl Rows for ByteRows {
         let length = offset(row.len());
         bytes.reserve_exact(row.len());
         bytes.splice(start as usize..start as usize, row.iter().copied());
-        insert_exact(ends, at, start);
+        insert_tight(ends, at, start);
         ends[at..].iter_mut().for_each(|end| *end += length);
     }
 
