@@ -233,7 +233,7 @@ fn add<R: Rows>(
     weights: &[i64],
     mut tell: impl FnMut(u32, i64, i64),
 ) -> Result<()> {
-    tiers.make_room(rows)?;
+    tiers.make_room(rows);
     let is_first = tiers.len() == 0;
     sort(groups, order, rows, weights, |delta, sources| {
         if is_first {

@@ -17,9 +17,8 @@ const AHEAD: usize = if cfg!(test) { 3 } else { 32 };
 
 /// The tier of small groups. An empty group is small.
 pub(super) trait SmallGroups<R: Rows>: Default + Debug + Send + Sync {
-    /// Is told the rows of a delta beforehand; returns the rows that it keeps no longer, whose groups
-    /// have become large.
-    fn make_room(&mut self, rows: &R) -> Sorted<R>;
+    /// Is told the rows of a delta beforehand.
+    fn make_room(&mut self, rows: &R);
 
     /// True when all groups are large.
     fn is_off(&self) -> bool;
@@ -92,9 +91,8 @@ impl<R: Rows> Tiers<R> {
     }
 
     /// To be called with the rows of a delta, in any order, before any of them is added.
-    pub(super) fn make_room(&mut self, rows: &R) -> Result<()> {
-        let evicted = self.small.make_room(rows);
-        self.large.apply(&evicted, |_, _, _| ())
+    pub(super) fn make_room(&mut self, rows: &R) {
+        self.small.make_room(rows);
     }
 
     /// Appends rows whose groups come after all that are there.
@@ -296,9 +294,7 @@ fn push_range(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
 pub(super) struct NoSmallGroups;
 
 impl<R: Rows> SmallGroups<R> for NoSmallGroups {
-    fn make_room(&mut self, _rows: &R) -> Sorted<R> {
-        Sorted::default()
-    }
+    fn make_room(&mut self, _rows: &R) {}
 
     fn is_off(&self) -> bool {
         true

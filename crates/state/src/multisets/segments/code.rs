@@ -7,7 +7,7 @@ use crate::multisets::rows::WordRows;
 const BITS_MAX: u32 = 128;
 
 /// How rows lie in integers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Code<const W: usize> {
     base: [u64; W],
     /// Bits of each word, and how far to the left they lie.
@@ -63,6 +63,12 @@ impl<const W: usize> Code<W> {
         (self.base, std::array::from_fn(|w| self.base[w] + widest(self.bits[w])))
     }
 
+    /// True when a row has an integer.
+    #[inline]
+    pub(super) fn holds(&self, row: &[u64; W]) -> bool {
+        (0..W).all(|w| row[w].checked_sub(self.base[w]).is_some_and(|o| o <= widest(self.bits[w])))
+    }
+
     #[inline]
     pub(super) fn encode(&self, row: &[u64; W]) -> u128 {
         // Only a word without bits is ever shifted by all 128.
@@ -97,11 +103,6 @@ pub(super) fn union<const W: usize>(one: Bounds<W>, other: Bounds<W>) -> Bounds<
     )
 }
 
-/// True when `inner` is within `outer`.
-pub(super) fn contains<const W: usize>(outer: &Bounds<W>, inner: &Bounds<W>) -> bool {
-    (0..W).all(|w| outer.0[w] <= inner.0[w] && inner.1[w] <= outer.1[w])
-}
-
 /// The greatest number of so many bits.
 #[inline]
 fn widest(bits: u32) -> u64 {
@@ -125,7 +126,10 @@ mod tests {
             ([1, 0], [1, top]),
         ] {
             let code = Code::try_new((least, greatest)).unwrap();
-            assert!(contains(&code.bounds(), &(least, greatest)));
+            assert!(code.holds(&least) && code.holds(&greatest));
+            let (low, high) = code.bounds();
+            assert!(low[1] == 0 || !code.holds(&[low[0], low[1] - 1]));
+            assert!(high[0] == top || !code.holds(&[high[0] + 1, high[1]]));
             let mut rows = vec![least, [least[0], greatest[1]], [greatest[0], least[1]], greatest];
             let (low, high) = code.bounds();
             rows.extend([low, high]);

@@ -2,9 +2,10 @@
 //!
 //! A row is an integer of as few bytes as the values of all groups need; a row of weight 3 is there
 //! three times. So a change reads and writes one or two cache lines: the bytes of one group, which are
-//! searched and shifted in place. Values beyond the bounds so far have all rows coded anew with twice
-//! the room or more, which happens at most some dozen times. What does not go (too many rows, a
-//! negative weight) the caller keeps elsewhere: such a group is large.
+//! searched and shifted in place. Values beyond the bounds so far begin a new code of at least twice
+//! the room; the rows of a group are coded anew when it changes next, so that no step does more than
+//! its share. What does not go (too many rows, a negative weight, values too far apart) the caller
+//! keeps elsewhere: such a group is large.
 
 mod code;
 mod entry;
@@ -12,7 +13,7 @@ mod pool;
 
 use std::ops::Range;
 
-use self::code::{Code, bounds_of, contains, union};
+use self::code::{Code, bounds_of, union};
 use self::entry::{Entries, Entry as _};
 use self::pool::{BYTES_MAX, Pool, class_bytes, class_of};
 use super::found::Found;
@@ -26,9 +27,10 @@ const LINE_BYTES: usize = 64;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Segments<const W: usize> {
-    /// None before the first rows, and when no code is short enough: then all groups are large.
-    code: Option<Code<W>>,
-    is_off: bool,
+    /// The last one is that of all groups that are written. Each has more bits than the one before.
+    codes: Vec<Code<W>>,
+    /// Some rows do not fit into the last code, and none that is short enough would hold them.
+    is_short: bool,
     /// By group; groups beyond are empty.
     slots: Vec<Slot>,
     pool: Pool,
@@ -43,8 +45,12 @@ struct Slot {
     /// Rows, each as often as its weight says; without any there is no segment.
     len: u16,
     class: u8,
-    is_large: bool,
+    /// Number of the code, or [`LARGE`].
+    code: u8,
 }
+
+/// Stands for the code of a group whose rows are elsewhere.
+const LARGE: u8 = u8::MAX;
 
 /// Evaluates an expression with `Entry` being the integer that rows of this stride fit into.
 macro_rules! with_entry {
@@ -61,7 +67,13 @@ macro_rules! with_entry {
 
 impl<const W: usize> Default for Segments<W> {
     fn default() -> Self {
-        Self { code: None, is_off: false, slots: Vec::new(), pool: Pool::default(), rows: 0 }
+        Self {
+            codes: Vec::new(),
+            is_short: false,
+            slots: Vec::new(),
+            pool: Pool::default(),
+            rows: 0,
+        }
     }
 }
 
@@ -86,10 +98,17 @@ impl<const W: usize> Segments<W> {
     /// The code, and the bytes of a group that has rows.
     #[inline]
     fn read(&self, slot: Slot) -> Option<(&Code<W>, &[u8])> {
-        match &self.code {
+        match self.codes.get(usize::from(slot.code)) {
             Some(code) if slot.len > 0 => Some((code, self.pool.at(slot.place))),
             _ => None,
         }
+    }
+
+    /// The code that rows are written in, and its number.
+    #[inline]
+    fn newest(&self) -> Option<(&Code<W>, u8)> {
+        let last = self.codes.len().checked_sub(1)?;
+        Some((&self.codes[last], u8::try_from(last).ok()?))
     }
 
     /// Calls `visit` with the row and the weight of each row of a group, in order.
@@ -107,24 +126,23 @@ impl<const W: usize> Segments<W> {
         });
     }
 
-    /// Codes all rows anew; those of groups that are too long then are returned.
-    fn recode(&mut self, code: Code<W>) -> Sorted<WordRows<W>> {
-        let mut evicted = Sorted::default();
-        let mut new = Self { code: Some(code), ..Self::default() };
-        new.slots.reserve_exact(self.slots.len());
-        let mut rows = Sorted::default();
-        for (group, slot) in (0..).zip(&self.slots) {
-            new.slots.push(Slot { is_large: slot.is_large, ..Slot::default() });
-            if slot.len > 0 {
-                rows.clear();
-                self.for_each_row(group, |row, weight| rows.push_row(group, row, weight));
-                if !new.append(&rows, 0..rows.len()) {
-                    evicted.extend(&rows, 0..rows.len());
-                }
-            }
+    /// Codes the rows of a group anew, unless they are in the newest code; false if they are too long
+    /// for it.
+    fn renew(&mut self, group: u32) -> bool {
+        let slot = self.slot(group);
+        if slot.len == 0 || usize::from(slot.code) + 1 == self.codes.len() {
+            return true;
         }
-        *self = new;
-        evicted
+        let (mut rows, count) = (Sorted::default(), self.rows);
+        self.for_each_row(group, |row, weight| rows.push_row(group, row, weight));
+        let is_taken = self.append(&rows, 0..rows.len());
+        if is_taken {
+            self.pool.give_back(slot.place, slot.class);
+        } else {
+            *self.slot_mut(group) = slot;
+        }
+        self.rows = count;
+        is_taken
     }
 
     /// Adds rows of one group, until one does not go.
@@ -135,11 +153,17 @@ impl<const W: usize> Segments<W> {
         tell: &mut impl FnMut(usize, i64, i64),
     ) -> usize {
         let group = delta.groups[run.start];
+        if !self.renew(group) {
+            return run.start;
+        }
         let mut slot = *self.slot_mut(group);
-        let Some(code) = &self.code else { return run.start };
+        let Some((&code, number)) = self.newest() else { return run.start };
         let stride = code.stride;
         let mut done = run.start;
         for at in run {
+            if self.is_short && !code.holds(&delta.rows.0[at]) {
+                break;
+            }
             let entry = E::new(code.encode(&delta.rows.0[at]));
             let bytes = if slot.len > 0 { self.pool.at(slot.place) } else { &[] };
             let found = Entries::<E>::new(bytes, slot.len.into(), stride).find(entry);
@@ -159,6 +183,7 @@ impl<const W: usize> Segments<W> {
             }
             done = at + 1;
         }
+        slot.code = number;
         self.slots[group as usize] = slot;
         done
     }
@@ -217,39 +242,31 @@ impl Slot {
 }
 
 impl<const W: usize> SmallGroups<WordRows<W>> for Segments<W> {
-    fn make_room(&mut self, rows: &WordRows<W>) -> Sorted<WordRows<W>> {
-        let mut evicted = Sorted::default();
-        let Some(mut bounds) = bounds_of(rows) else { return evicted };
-        if self.is_off {
-            return evicted;
-        }
-        if let Some(code) = &self.code {
-            if contains(&code.bounds(), &bounds) {
-                return evicted;
+    fn make_room(&mut self, rows: &WordRows<W>) {
+        let Some(mut bounds) = bounds_of(rows) else { return };
+        if let Some((code, _)) = self.newest() {
+            if code.holds(&bounds.0) && code.holds(&bounds.1) {
+                return;
             }
             bounds = union(bounds, code.bounds());
         }
         match Code::try_new(bounds) {
-            Some(code) => self.recode(code),
-            None => {
-                self.unpack(&mut evicted);
-                *self = Self { is_off: true, ..Self::default() };
-                evicted
-            }
+            Some(code) if self.codes.len() < usize::from(LARGE) => self.codes.push(code),
+            _ => self.is_short = true,
         }
     }
 
     fn is_off(&self) -> bool {
-        self.is_off
+        false
     }
 
     #[inline]
     fn is_large(&self, group: u32) -> bool {
-        self.is_off || self.slot(group).is_large
+        self.slot(group).code == LARGE
     }
 
     fn set_small(&mut self, group: u32) {
-        self.slot_mut(group).is_large = false;
+        *self.slot_mut(group) = Slot::default();
     }
 
     fn warm(&self, groups: impl Iterator<Item = u32> + Clone) {
@@ -268,7 +285,10 @@ impl<const W: usize> SmallGroups<WordRows<W>> for Segments<W> {
 
     fn append(&mut self, rows: &Sorted<WordRows<W>>, run: Range<usize>) -> bool {
         let group = rows.groups[run.start];
-        let Some(code) = &self.code else { return false };
+        let Some((&code, number)) = self.newest() else {
+            self.slot_mut(group).code = LARGE;
+            return false;
+        };
         let stride = code.stride;
         let mut total = 0_usize;
         for &weight in &rows.weights[run.clone()] {
@@ -276,8 +296,9 @@ impl<const W: usize> SmallGroups<WordRows<W>> for Segments<W> {
             total = total.saturating_add(count);
         }
         let bytes = total.saturating_mul(stride);
-        if bytes > BYTES_MAX {
-            self.slot_mut(group).is_large = true;
+        let fits = !self.is_short || rows.rows.0[run.clone()].iter().all(|row| code.holds(row));
+        if bytes > BYTES_MAX || !fits {
+            self.slot_mut(group).code = LARGE;
             return false;
         }
         // With some room, so that the next row does not most often move all.
@@ -296,7 +317,7 @@ impl<const W: usize> SmallGroups<WordRows<W>> for Segments<W> {
             }
         });
         self.rows += run.len();
-        *self.slot_mut(group) = Slot { place, len: short(total), class, is_large: false };
+        *self.slot_mut(group) = Slot { place, len: short(total), class, code: number };
         true
     }
 
@@ -306,8 +327,10 @@ impl<const W: usize> SmallGroups<WordRows<W>> for Segments<W> {
         run: Range<usize>,
         tell: &mut impl FnMut(usize, i64, i64),
     ) -> usize {
-        match &self.code {
-            Some(code) if code.stride <= size_of::<u64>() => self.add_as::<u64>(delta, run, tell),
+        match self.newest() {
+            Some((code, _)) if code.stride <= size_of::<u64>() => {
+                self.add_as::<u64>(delta, run, tell)
+            }
             _ => self.add_as::<u128>(delta, run, tell),
         }
     }
@@ -320,7 +343,7 @@ impl<const W: usize> SmallGroups<WordRows<W>> for Segments<W> {
         if slot.len > 0 {
             self.pool.give_back(slot.place, slot.class);
         }
-        *self.slot_mut(group) = Slot { is_large: true, ..Slot::default() };
+        *self.slot_mut(group) = Slot { code: LARGE, ..Slot::default() };
     }
 
     #[inline]
