@@ -10,7 +10,7 @@ use deltaic_ops::{
     Project, TopK, TopKSpec, UnionAll,
 };
 
-use crate::hybrid::Recompute;
+use crate::hybrid::{PerRow, Recompute, RecomputeTouched};
 use crate::tree::{Kind, Node, NodeIx, Tree};
 
 /// Name of the output of a view's circuit.
@@ -162,6 +162,12 @@ fn operator(tree: &Tree, node: &Node) -> Result<Arc<dyn Operator>> {
             })?)
         }
         Kind::Constant { region } => Arc::new(Recompute::new(region.clone(), Vec::new(), detail)),
+        Kind::ByGroup { region, keys, width, what } => {
+            let about = (what.name(), detail);
+            let (region, keys) = (region.clone(), keys.clone());
+            Arc::new(RecomputeTouched::try_new(region, input(0)?, keys, *width, about)?)
+        }
+        Kind::PerRow { region } => Arc::new(PerRow::new(region.clone(), input(0)?, detail)),
         Kind::Hybrid { region, .. } => {
             let schemas = node.inputs.iter().map(|&i| tree.schema(i).clone()).collect();
             Arc::new(Recompute::new(region.clone(), schemas, detail))

@@ -8,7 +8,7 @@ use deltaic_batch::Result;
 use deltaic_ops::JoinKind;
 
 use crate::technique::Technique;
-use crate::tree::{Kind, Tree};
+use crate::tree::{ByGroup, Kind, Tree};
 use crate::view::ViewPlan;
 
 /// `REFRESH POLICY` of a view.
@@ -91,6 +91,11 @@ const AGGREGATE: Prior = Prior { delta_ns: 250.0, full_ns: 90.0, fanout: 0.1 };
 const DISTINCT: Prior = Prior { delta_ns: 250.0, full_ns: 90.0, fanout: 0.3 };
 const TOP_K: Prior = Prior { delta_ns: 400.0, full_ns: 250.0, fanout: 0.3 };
 const RECOMPUTE: Prior = Prior { delta_ns: 350.0, full_ns: 250.0, fanout: 1.0 };
+const UNNEST: Prior = Prior { delta_ns: 200.0, full_ns: 100.0, fanout: 3.0 };
+/// Per row of a touched group, and per row of all.
+const BY_GROUP: Prior = Prior { delta_ns: 700.0, full_ns: 450.0, fanout: 1.0 };
+/// Rows of a group that is recomputed when it is touched.
+const GROUP_ROWS: f64 = 10.0;
 /// Per row written to the view's table, either way.
 const WRITE_NS: f64 = 400.0;
 /// Per row of the old and new content in the difference that a full refresh makes.
@@ -216,6 +221,21 @@ fn costs(tree: &Tree, stats: &ViewStats) -> Costs {
                 (TOP_K, flow)
             }
             Kind::TopK { .. } => (TOP_K, grouped(sum, TOP_K.fanout)),
+            Kind::PerRow { .. } => (UNNEST, scaled(sum, UNNEST.fanout)),
+            Kind::ByGroup { what, .. } => {
+                // The query runs twice, before and after.
+                costs.incremental += if sum.delta > 0.0 { 2.0 * PLAN_NS } else { 0.0 };
+                costs.full += PLAN_NS;
+                let changed = (sum.delta * GROUP_ROWS).min(sum.total);
+                let flow = match what {
+                    ByGroup::Window => Flow { delta: changed, total: sum.total },
+                    ByGroup::Aggregate => grouped(sum, AGGREGATE.fanout),
+                };
+                costs.incremental += changed * BY_GROUP.delta_ns;
+                costs.full += sum.total * BY_GROUP.full_ns;
+                flows.push(flow);
+                continue;
+            }
             Kind::Hybrid { .. } => {
                 if sum.delta > 0.0 {
                     costs.incremental += PLAN_NS + sum.total * RECOMPUTE.delta_ns;

@@ -66,6 +66,8 @@ fn about(node: &Node) -> String {
         Kind::Aggregate { .. } => "  [state: groups]".into(),
         Kind::Distinct => "  [state: a counter per row]".into(),
         Kind::TopK { .. } => "  [state: all rows in order]".into(),
+        Kind::ByGroup { .. } => "  [state: all rows; recomputes touched groups]".into(),
+        Kind::PerRow { .. } => String::new(),
         Kind::Hybrid { reason, .. } => {
             format!("  [state: inputs and last result; HYBRID: {reason}]")
         }

@@ -45,8 +45,31 @@ pub(crate) enum Kind {
         limit: u64,
         number: Option<Field>,
     },
+    /// Recomputes touched groups of the first `width` columns of its input.
+    ByGroup { region: Arc<Region>, keys: Vec<usize>, width: usize, what: ByGroup },
+    /// Computes rows from each row by itself.
+    PerRow { region: Arc<Region> },
     /// Recomputes a part of the query and emits the difference.
     Hybrid { region: Arc<Region>, operator: String, reason: String },
+}
+
+/// What is recomputed by touched group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ByGroup {
+    /// Window functions.
+    Window,
+    /// Aggregate functions.
+    Aggregate,
+}
+
+impl ByGroup {
+    /// Name in explain.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Window => "Window",
+            Self::Aggregate => "GenericAggregate",
+        }
+    }
 }
 
 /// A node and what it reads.
@@ -120,6 +143,8 @@ impl Kind {
             Self::Aggregate { .. } => "Aggregate",
             Self::Distinct => "Distinct",
             Self::TopK { .. } => "TopK",
+            Self::ByGroup { what, .. } => what.name(),
+            Self::PerRow { .. } => "Unnest",
             Self::Hybrid { .. } => "Recompute",
         }
     }

@@ -22,7 +22,7 @@ use crate::lower::Lowering;
 use crate::session::provider::TableInput;
 use crate::session::{Planned, optimize};
 use crate::technique::Technique;
-use crate::tree::{Fingerprint, Kind, NodeIx, Tree};
+use crate::tree::{ByGroup, Fingerprint, Kind, NodeIx, Tree};
 
 /// Version of what a fingerprint covers; raise it when stored state of an equal plan no longer
 /// fits.
@@ -194,9 +194,11 @@ fn technique_of(tree: &Tree, append_only: bool) -> Technique {
     let any = |test: fn(&Kind) -> bool| tree.nodes.iter().any(|node| test(&node.kind));
     if any(|kind| matches!(kind, Kind::Hybrid { .. })) {
         Technique::Hybrid
+    } else if any(|kind| matches!(kind, Kind::ByGroup { what: ByGroup::Aggregate, .. })) {
+        Technique::GenericAggregate
     } else if any(|kind| matches!(kind, Kind::Aggregate { .. } | Kind::Distinct)) {
         Technique::GroupAggregate
-    } else if any(|kind| matches!(kind, Kind::TopK { .. })) {
+    } else if any(|kind| matches!(kind, Kind::TopK { .. } | Kind::ByGroup { .. })) {
         Technique::WindowFunction
     } else if append_only && !any(|kind| matches!(kind, Kind::Join { .. })) {
         Technique::AppendOnly

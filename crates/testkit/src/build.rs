@@ -21,8 +21,8 @@ use crate::query::{Aggregate, Expr, JoinKind, Predicate, Query, SetOperation, To
 use crate::value::to_column;
 use crate::{Value, batch_rows, table_names, table_schema};
 
-/// A circuit with the tables as sources and one output `view`. Fails on `NOT IN` and on
-/// queries with all rows numbered, which only the planner knows.
+/// A circuit with the tables as sources and one output `view`. Fails on what only the planner knows:
+/// `NOT IN`, windows, grouping sets and aggregates that cannot take back a row.
 pub fn build_circuit(query: &Query, options: CircuitOptions) -> Result<Circuit> {
     let mut build = Build { builder: CircuitBuilder::new(), sources: BTreeMap::new() };
     for name in table_names() {
@@ -77,17 +77,18 @@ impl Build {
                 let input = self.node(input)?;
                 self.top_k(input, top)
             }
-            Query::RowNumber(..) => Err(unsupported("a query with all rows numbered")),
+            Query::Windows(..) => Err(unsupported("a window function")),
+            Query::GroupingSets(..) => Err(unsupported("GROUPING SETS")),
         }
     }
 
     fn top_k(&mut self, input: NodeId, top: &TopK) -> Result<NodeId> {
         let schema = self.builder.schema(input)?;
         let name = format!("c{}", schema.fields().len());
-        let order = top.order.iter().map(|&(column, descending, nulls_first)| SortKey {
-            column,
-            descending,
-            nulls_first,
+        let order = top.order.iter().map(|key| SortKey {
+            column: key.column,
+            descending: key.descending,
+            nulls_first: key.nulls_first,
         });
         let spec = TopKSpec {
             input: schema,
@@ -175,7 +176,7 @@ impl Build {
             .iter()
             .enumerate()
             .map(|(at, aggregate)| call(*aggregate, &schema, keys.len() + at))
-            .collect();
+            .collect::<Result<_>>()?;
         let spec = AggregateSpec { input: schema, keys: keys.to_vec(), calls };
         self.builder.add(Arc::new(AggregateOperator::try_new(spec)?), &[input])
     }
@@ -201,7 +202,7 @@ fn join_kind(kind: JoinKind) -> Result<OperatorJoinKind> {
     })
 }
 
-fn call(aggregate: Aggregate, schema: &SchemaRef, at: usize) -> AggregateCall {
+fn call(aggregate: Aggregate, schema: &SchemaRef, at: usize) -> Result<AggregateCall> {
     use AggregateFunction as F;
     let type_of = |c: usize| schema.field(c).data_type().clone();
     let (function, distinct, input, data_type) = match aggregate {
@@ -218,9 +219,12 @@ fn call(aggregate: Aggregate, schema: &SchemaRef, at: usize) -> AggregateCall {
         Aggregate::Avg(c) => (F::Avg, false, Some(c), DataType::Float64),
         Aggregate::Min(c) => (F::Min, false, Some(c), type_of(c)),
         Aggregate::Max(c) => (F::Max, false, Some(c), type_of(c)),
+        Aggregate::BitXor(_) | Aggregate::First(_) => {
+            return Err(unsupported("an aggregate that cannot take back a row"));
+        }
     };
     let output = Field::new(format!("c{at}"), data_type, true);
-    AggregateCall { function, distinct, input, filter: None, output }
+    Ok(AggregateCall { function, distinct, input, filter: None, output })
 }
 
 fn expression_type(expression: &Expr, schema: &SchemaRef) -> DataType {

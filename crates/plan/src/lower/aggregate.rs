@@ -36,7 +36,10 @@ impl Columns {
 impl Lowering {
     pub(super) fn aggregate(&mut self, plan: &LogicalPlan, node: &Aggregate) -> Result<NodeIx> {
         if node.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
-            return self.hybrid(plan);
+            return match self.grouping_sets(node)? {
+                Some(node) => Ok(node),
+                None => self.hybrid(plan),
+            };
         }
         let output = relaxed(node.schema.as_arrow());
         let keys = node.group_expr.len();
@@ -51,7 +54,7 @@ impl Lowering {
             }
         }
         if calls.is_empty() && !others.is_empty() {
-            return self.hybrid(plan);
+            return self.generic_aggregate(node.clone());
         }
         let input = self.lower(&node.input)?;
         let read = self.read(input, node, &columns)?;
@@ -140,12 +143,12 @@ impl Lowering {
         self.tree.add(kind, vec![input], Arc::new(Schema::new(fields)), detail, &spec)
     }
 
-    /// The other calls of the same groups, as a hybrid node.
+    /// The other calls of the same groups.
     fn recomputed(&mut self, node: &Aggregate, others: &[usize]) -> Result<NodeIx> {
         let exprs = others.iter().map(|&i| node.aggr_expr[i].clone()).collect();
         let rest = Aggregate::try_new(node.input.clone(), node.group_expr.clone(), exprs)
             .map_err(|e| errors::planning(&e))?;
-        self.hybrid(&LogicalPlan::Aggregate(rest))
+        self.generic_aggregate(rest)
     }
 
     /// Keys, then all calls in their order, from the two halves.

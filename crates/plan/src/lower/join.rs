@@ -30,10 +30,10 @@ struct Sides<'a> {
 
 /// A lowered side: the node, its key columns, and how many columns it has without added ones.
 #[derive(Clone)]
-struct Side {
-    node: NodeIx,
-    keys: Vec<usize>,
-    width: usize,
+pub(super) struct Side {
+    pub(super) node: NodeIx,
+    pub(super) keys: Vec<usize>,
+    pub(super) width: usize,
 }
 
 impl Lowering {
@@ -77,7 +77,7 @@ impl Lowering {
     }
 
     /// Adds key expressions that are no columns as columns.
-    fn side<'a>(
+    pub(super) fn side<'a>(
         &mut self,
         node: NodeIx,
         plan: &LogicalPlan,

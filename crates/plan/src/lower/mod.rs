@@ -23,6 +23,8 @@ use crate::session::provider::TableInput;
 use crate::tree::{Kind, NodeIx, Tree};
 
 mod aggregate;
+mod by_group;
+mod grouping_sets;
 mod join;
 mod region;
 mod top_k;
@@ -73,6 +75,8 @@ impl Lowering {
             }
             LogicalPlan::Join(join) => self.join(plan, join),
             LogicalPlan::Aggregate(aggregate) => self.aggregate(plan, aggregate),
+            LogicalPlan::Window(window) => self.window(plan, window),
+            LogicalPlan::Unnest(_) => self.per_row(plan),
             LogicalPlan::TableScan(scan) => self.scan(plan, scan),
             LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => self.constant(plan),
             LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => match self.limit(plan)? {

@@ -77,6 +77,17 @@ impl Lowering {
         Ok(self.tree.add(kind, cut.nodes, output, detail, &spec))
     }
 
+    /// A node that treats each row of its one input by itself.
+    pub(super) fn per_row(&mut self, plan: &LogicalPlan) -> Result<NodeIx> {
+        let mut cut = Cut::default();
+        let template = self.cut_children(plan, &mut cut, Order::Any)?;
+        let detail = template.display().to_string();
+        let (output, spec) = (relaxed(plan.schema().as_arrow()), describe(&template)?);
+        let (state, inputs) = (self.state.clone(), cut.inputs);
+        let region = Arc::new(Region { state, template, inputs, output: output.clone() });
+        Ok(self.tree.add(Kind::PerRow { region }, cut.nodes, output, detail, &spec))
+    }
+
     /// A hole for the lowered plan.
     fn hole(&mut self, plan: &LogicalPlan, order: Order, cut: &mut Cut) -> Result<LogicalPlan> {
         let node = self.lower(plan)?;
@@ -145,7 +156,7 @@ impl Lowering {
 
 /// All that a plan means, also what its display leaves out: long VALUES, and the arguments of table
 /// functions.
-fn describe(plan: &LogicalPlan) -> Result<String> {
+pub(super) fn describe(plan: &LogicalPlan) -> Result<String> {
     let mut text = plan.display_indent_schema().to_string();
     let described = plan.apply_with_subqueries(|node| {
         match node {
@@ -173,17 +184,20 @@ fn why(plan: &LogicalPlan) -> (String, String) {
         LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => {
             ("LIMIT", "LIMIT is recomputed from all of its input")
         }
-        LogicalPlan::Window(_) => ("WINDOW", "windows are recomputed from all of their input"),
+        LogicalPlan::Window(_) => {
+            ("WINDOW", "windows without a common PARTITION BY are recomputed from all of their input")
+        }
         LogicalPlan::Aggregate(node) => {
             let sets = node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)));
             match sets {
-                true => ("AGGREGATE", "GROUPING SETS, CUBE and ROLLUP are recomputed"),
-                false => ("AGGREGATE", "these aggregate functions cannot take back a row"),
+                true => ("AGGREGATE", "a grouping set with neither keys nor functions is recomputed"),
+                false => {
+                    ("AGGREGATE", "these aggregate functions over all rows cannot take back a row")
+                }
             }
         }
         LogicalPlan::RecursiveQuery(_) => ("RECURSION", "recursion is recomputed"),
         LogicalPlan::Join(_) => ("JOIN", "this join condition has no incremental form"),
-        LogicalPlan::Unnest(_) => ("UNNEST", "UNNEST is recomputed"),
         LogicalPlan::Distinct(_) => ("DISTINCT ON", "DISTINCT ON is recomputed"),
         other => return (other.display().to_string(), "this operator is recomputed".into()),
     };

@@ -2,7 +2,8 @@
 
 use crate::data::{constant_of, table_columns, table_names};
 use crate::query::{
-    Aggregate, Column, Compare, Expr, JoinKind, Kind, Predicate, Query, SetOperation, TopK,
+    Aggregate, Column, Compare, Expr, JoinKind, Kind, OrderKey, Predicate, Query, SetOperation,
+    TopK, Windows,
 };
 use crate::{Tape, Value};
 
@@ -53,7 +54,7 @@ fn draw(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
     if depth == 0 {
         return table(tape);
     }
-    match tape.choose(if planned { 15 } else { 14 }) {
+    match tape.choose(if planned { 17 } else { 14 }) {
         0 => table(tape),
         1 | 2 => filter(tape, depth, planned),
         3 | 4 => project(tape, depth, planned),
@@ -62,24 +63,43 @@ fn draw(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
         9 | 10 => group(tape, depth, planned),
         11 => distinct(tape, depth, planned),
         12 | 13 => top_k(tape, depth, planned),
+        14 => grouping_sets(tape, depth),
         _ => {
             let (input, mut columns) = draw(tape, depth - 1, planned);
-            let key = tape.choose(columns.len());
-            columns.push(Column { kind: Kind::Int, summable: true });
-            (Query::RowNumber(Box::new(input), key), columns)
+            let windows = Windows::draw(tape, &mut columns);
+            narrowed(Query::Windows(Box::new(input), windows), columns)
         }
     }
 }
 
+impl OrderKey {
+    /// Up to two keys.
+    pub(super) fn draw(tape: &mut Tape<'_>, width: usize) -> Vec<Self> {
+        let mut order: Vec<Self> = Vec::new();
+        for _ in 0..tape.choose(3) {
+            let column = tape.choose(width);
+            if order.iter().all(|key| key.column != column) {
+                let (descending, nulls_first) = (tape.choose(2) == 1, tape.choose(2) == 1);
+                order.push(Self { column, descending, nulls_first });
+            }
+        }
+        order
+    }
+}
+
+/// Every other column of a query that has too many.
+fn narrowed(query: Query, columns: Vec<Column>) -> Drawn {
+    if columns.len() <= WIDTH_MAX {
+        return (query, columns);
+    }
+    let kept = (0..columns.len()).filter(|c| c % 2 == 0).take(WIDTH_MAX);
+    let list: Vec<Expr> = kept.clone().map(Expr::Column).collect();
+    (Query::Project(Box::new(query), list), kept.map(|c| columns[c]).collect())
+}
+
 fn top_k(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
     let (input, mut columns) = draw(tape, depth - 1, planned);
-    let mut order = Vec::new();
-    for _ in 0..tape.choose(3) {
-        let column = tape.choose(columns.len());
-        if order.iter().all(|&(other, _, _)| other != column) {
-            order.push((column, tape.choose(2) == 1, tape.choose(2) == 1));
-        }
-    }
+    let order = OrderKey::draw(tape, columns.len());
     let mut partition: Vec<usize> =
         (0..tape.choose(3)).map(|_| tape.choose(columns.len())).collect();
     partition.sort_unstable();
@@ -224,13 +244,7 @@ fn join(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
     if matches!(kind, JoinKind::Semi | JoinKind::Anti | JoinKind::NotIn) {
         return (query, left_columns);
     }
-    let columns: Vec<Column> = left_columns.into_iter().chain(right_columns).collect();
-    if columns.len() <= WIDTH_MAX {
-        return (query, columns);
-    }
-    let kept = (0..columns.len()).filter(|c| c % 2 == 0).take(WIDTH_MAX);
-    let list: Vec<Expr> = kept.clone().map(Expr::Column).collect();
-    (Query::Project(Box::new(query), list), kept.map(|c| columns[c]).collect())
+    narrowed(query, left_columns.into_iter().chain(right_columns).collect())
 }
 
 fn group(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
@@ -241,19 +255,28 @@ fn group(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
     let mut out: Vec<Column> = keys.iter().map(|&key| columns[key]).collect();
     let mut aggregates = Vec::new();
     for _ in 0..=tape.choose(3) {
-        let (aggregate, column) = aggregate(tape, &columns);
+        let (aggregate, column) = aggregate(tape, &columns, planned);
         aggregates.push(aggregate);
         out.push(column);
     }
     (Query::Group(Box::new(input), keys, aggregates), out)
 }
 
-fn aggregate(tape: &mut Tape<'_>, columns: &[Column]) -> (Aggregate, Column) {
+fn grouping_sets(tape: &mut Tape<'_>, depth: usize) -> Drawn {
+    let (Query::Group(input, keys, aggregates), columns) = group(tape, depth, true) else {
+        return table(tape);
+    };
+    let mut set = |_| (0..keys.len()).filter(|_| tape.choose(2) == 1).collect::<Vec<usize>>();
+    let sets = (0..3).map(&mut set).collect();
+    (Query::GroupingSets(input, keys, sets, aggregates), columns)
+}
+
+fn aggregate(tape: &mut Tape<'_>, columns: &[Column], planned: bool) -> (Aggregate, Column) {
     let c = tape.choose(columns.len());
     let column = columns[c];
     let count = Column { kind: Kind::Int, summable: true };
     let numeric = matches!(column.kind, Kind::Int | Kind::Float);
-    match tape.choose(8) {
+    match tape.choose(if planned { 10 } else { 8 }) {
         1 => (Aggregate::Count(c), count),
         2 => (Aggregate::CountDistinct(c), count),
         3 | 4 if column.summable && (numeric || column.kind == Kind::Decimal) => {
@@ -268,6 +291,10 @@ fn aggregate(tape: &mut Tape<'_>, columns: &[Column]) -> (Aggregate, Column) {
         }
         6 => (Aggregate::Min(c), column),
         7 => (Aggregate::Max(c), column),
+        8 if column.kind == Kind::Int => {
+            (Aggregate::BitXor(c), Column { kind: Kind::Int, summable: false })
+        }
+        9 => (Aggregate::First(c), column),
         _ => (Aggregate::CountRows, count),
     }
 }

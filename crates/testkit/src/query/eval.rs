@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::query::{Aggregate, Compare, Expr, JoinKind, Predicate, Query, SetOperation, TopK};
+use crate::query::{
+    Aggregate, Compare, Expr, JoinKind, OrderKey, Predicate, Query, SetOperation, TopK,
+};
 use crate::{Bag, Row, Value, add_bag, add_row};
 
 impl Query {
@@ -35,7 +37,10 @@ impl Query {
                 out = input.eval(tables);
                 out.values_mut().for_each(|n| *n = 1);
             }
-            Self::RowNumber(input, key) => out = row_number(&input.eval(tables), *key),
+            Self::GroupingSets(input, keys, sets, aggregates) => {
+                out = grouping_sets(&input.eval(tables), keys, sets, aggregates);
+            }
+            Self::Windows(input, windows) => out = windows.eval(&input.eval(tables)),
             Self::TopK(input, top) => out = top_k(&input.eval(tables), top),
         }
         out
@@ -115,19 +120,39 @@ fn group(input: &Bag, keys: &[usize], aggregates: &[Aggregate]) -> Bag {
     out
 }
 
-fn row_number(input: &Bag, key: usize) -> Bag {
-    let mut next: BTreeMap<&Value, i128> = BTreeMap::new();
+fn grouping_sets(
+    input: &Bag,
+    keys: &[usize],
+    sets: &[Vec<usize>],
+    aggregates: &[Aggregate],
+) -> Bag {
     let mut out = Bag::new();
-    for (row, n) in input {
-        let counter = next.entry(&row[key]).or_insert(0);
-        for _ in 0..*n {
-            *counter += 1;
-            let mut row = row.clone();
-            row.push(Value::Int(*counter));
-            add_row(&mut out, row, 1);
+    for set in sets {
+        let kept: Vec<usize> = set.iter().map(|&at| keys[at]).collect();
+        for (row, n) in group(input, &kept, aggregates) {
+            let key = |at: usize| match set.iter().position(|&other| other == at) {
+                Some(place) => row[place].clone(),
+                None => Value::Null,
+            };
+            let keys = (0..keys.len()).map(key);
+            add_row(&mut out, keys.chain(row[set.len()..].iter().cloned()).collect(), n);
         }
     }
     out
+}
+
+/// How two rows compare in an order.
+pub(super) fn by_order(order: &[OrderKey], a: &Row, b: &Row) -> Ordering {
+    let keys = order.iter().map(|key| {
+        let (a, b) = (&a[key.column], &b[key.column]);
+        match (a.is_null(), b.is_null()) {
+            (false, false) if key.descending => b.cmp(a),
+            (false, false) => a.cmp(b),
+            (a, b) if key.nulls_first => b.cmp(&a),
+            (a, b) => a.cmp(&b),
+        }
+    });
+    keys.fold(Ordering::Equal, Ordering::then)
 }
 
 fn top_k(input: &Bag, top: &TopK) -> Bag {
@@ -136,21 +161,9 @@ fn top_k(input: &Bag, top: &TopK) -> Bag {
         let key = top.partition.iter().map(|&column| &row[column]).collect();
         groups.entry(key).or_default().extend((0..*n).map(|_| row));
     }
-    let compare = |a: &&Row, b: &&Row| {
-        let by_order = top.order.iter().map(|&(column, descending, nulls_first)| {
-            let (a, b) = (&a[column], &b[column]);
-            match (a.is_null(), b.is_null()) {
-                (false, false) if descending => b.cmp(a),
-                (false, false) => a.cmp(b),
-                (a, b) if nulls_first => b.cmp(&a),
-                (a, b) => a.cmp(&b),
-            }
-        });
-        by_order.fold(Ordering::Equal, Ordering::then).then_with(|| a.cmp(b))
-    };
     let mut out = Bag::new();
     for mut rows in groups.into_values() {
-        rows.sort_by(compare);
+        rows.sort_by(|a, b| by_order(&top.order, a, b).then_with(|| a.cmp(b)));
         let places = rows.into_iter().enumerate().skip(top.offset).take(top.limit);
         for (place, row) in places {
             let mut row = row.clone();
@@ -180,12 +193,18 @@ impl Aggregate {
             Self::Avg(c) => average(&sum(column(c)), count(c)),
             Self::Min(c) => column(c).map(|(value, _)| value.clone()).min().unwrap_or(Value::Null),
             Self::Max(c) => column(c).map(|(value, _)| value.clone()).max().unwrap_or(Value::Null),
+            Self::BitXor(c) => column(c).fold(Value::Null, |all, (value, n)| match (all, value) {
+                (Value::Null, Value::Int(v)) => Value::Int(v * i128::from(n % 2)),
+                (Value::Int(all), Value::Int(v)) => Value::Int(all ^ (v * i128::from(n % 2))),
+                (all, _) => all,
+            }),
+            Self::First(c) => rows.first().map_or(Value::Null, |(row, _)| row[c].clone()),
         }
     }
 }
 
 /// Floats are drawn so that every partial sum is exact.
-fn sum<'a>(values: impl Iterator<Item = (&'a Value, i64)>) -> Value {
+pub(super) fn sum<'a>(values: impl Iterator<Item = (&'a Value, i64)>) -> Value {
     let mut total = Value::Null;
     for (value, n) in values {
         total = match (total, value) {

@@ -3,8 +3,10 @@
 mod draw;
 mod eval;
 mod print;
+mod window;
 
 pub use draw::{Root, draw_query};
+pub use window::{Frame, WindowCall, Windows};
 
 use crate::Value;
 
@@ -117,6 +119,10 @@ pub enum Aggregate {
     Min(usize),
     /// `max(c)`
     Max(usize),
+    /// `bit_xor(c)`
+    BitXor(usize),
+    /// `first_value(c)` in the order of all columns
+    First(usize),
 }
 
 /// A set operation.
@@ -149,10 +155,23 @@ pub enum Query {
     Group(Box<Self>, Vec<usize>, Vec<Aggregate>),
     /// Each row once.
     Distinct(Box<Self>),
-    /// `row_number()` by partition, in the order of all columns, as a last column.
-    RowNumber(Box<Self>, usize),
+    /// Groups by some of the keys at a time, as positions among them; NULL in the others.
+    GroupingSets(Box<Self>, Vec<usize>, Vec<Vec<usize>>, Vec<Aggregate>),
+    /// Window functions.
+    Windows(Box<Self>, Windows),
     /// The rows in some places of an order.
     TopK(Box<Self>, TopK),
+}
+
+/// One key of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrderKey {
+    /// The column.
+    pub column: usize,
+    /// Greatest first.
+    pub descending: bool,
+    /// NULL first.
+    pub nulls_first: bool,
 }
 
 /// Which rows of a query to take.
@@ -160,8 +179,8 @@ pub enum Query {
 pub struct TopK {
     /// Columns of the groups that have places of their own.
     pub partition: Vec<usize>,
-    /// Column, greatest first, NULL first; ties in the order of all columns.
-    pub order: Vec<(usize, bool, bool)>,
+    /// Ties in the order of all columns.
+    pub order: Vec<OrderKey>,
     /// Places that are passed over.
     pub offset: usize,
     /// Places taken.

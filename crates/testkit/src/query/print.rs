@@ -1,7 +1,9 @@
 //! A query as SQL text.
 
 use crate::Value;
-use crate::query::{Aggregate, Compare, Expr, JoinKind, Predicate, Query, SetOperation, TopK};
+use crate::query::{
+    Aggregate, Compare, Expr, JoinKind, OrderKey, Predicate, Query, SetOperation, TopK,
+};
 
 impl Query {
     /// SQL text.
@@ -36,15 +38,17 @@ impl Query {
             Self::Join(kind, left, right, l, r) => join_sql(*kind, left, right, *l, *r),
             Self::Group(input, keys, aggregates) => group_sql(input, keys, aggregates),
             Self::Distinct(input) => format!("SELECT DISTINCT * FROM ({}) AS q", input.sql()),
-            Self::RowNumber(input, key) => {
-                let width = input.width();
-                format!(
-                    "SELECT q.*, row_number() OVER (PARTITION BY c{key} ORDER BY {}) AS c{width} \
-                     FROM ({}) AS q",
-                    order_by(width),
-                    input.sql()
-                )
+            Self::GroupingSets(input, keys, sets, aggregates) => {
+                let select = select_sql(input, keys, aggregates);
+                let set = |set: &Vec<usize>| {
+                    let keys: Vec<String> =
+                        set.iter().map(|&at| format!("q.c{}", keys[at])).collect();
+                    format!("({})", keys.join(", "))
+                };
+                let sets: Vec<String> = sets.iter().map(set).collect();
+                format!("{select} GROUP BY GROUPING SETS ({})", sets.join(", "))
             }
+            Self::Windows(input, windows) => windows.sql(&input.sql(), input.width()),
             Self::TopK(input, top) => top_k_sql(input, top),
         }
     }
@@ -63,8 +67,10 @@ impl Query {
                     left.width() + right.width()
                 }
             },
-            Self::Group(_, keys, aggregates) => keys.len() + aggregates.len(),
-            Self::RowNumber(input, _) => input.width() + 1,
+            Self::Group(_, keys, aggregates) | Self::GroupingSets(_, keys, _, aggregates) => {
+                keys.len() + aggregates.len()
+            }
+            Self::Windows(input, windows) => input.width() + windows.calls.len(),
         }
     }
 }
@@ -97,6 +103,16 @@ fn join_sql(kind: JoinKind, left: &Query, right: &Query, l: usize, r: usize) -> 
 }
 
 fn group_sql(input: &Query, keys: &[usize], aggregates: &[Aggregate]) -> String {
+    let select = select_sql(input, keys, aggregates);
+    if keys.is_empty() {
+        return select;
+    }
+    let keys: Vec<String> = keys.iter().map(|key| format!("q.c{key}")).collect();
+    format!("{select} GROUP BY {}", keys.join(", "))
+}
+
+/// Keys and aggregates, without GROUP BY.
+fn select_sql(input: &Query, keys: &[usize], aggregates: &[Aggregate]) -> String {
     let mut list: Vec<String> =
         keys.iter().enumerate().map(|(i, key)| format!("q.c{key} AS c{i}")).collect();
     for (i, aggregate) in aggregates.iter().enumerate() {
@@ -108,27 +124,22 @@ fn group_sql(input: &Query, keys: &[usize], aggregates: &[Aggregate]) -> String 
             Aggregate::Avg(c) => format!("avg(q.c{c})"),
             Aggregate::Min(c) => format!("min(q.c{c})"),
             Aggregate::Max(c) => format!("max(q.c{c})"),
+            Aggregate::BitXor(c) => format!("bit_xor(q.c{c})"),
+            Aggregate::First(c) => {
+                format!("first_value(q.c{c} ORDER BY {})", order_by(input.width()))
+            }
         };
         list.push(format!("{call} AS c{}", keys.len() + i));
     }
-    let mut sql = format!("SELECT {} FROM ({}) AS q", list.join(", "), input.sql());
-    if !keys.is_empty() {
-        let keys: Vec<String> = keys.iter().map(|key| format!("q.c{key}")).collect();
-        sql.push_str(&format!(" GROUP BY {}", keys.join(", ")));
-    }
-    sql
+    format!("SELECT {} FROM ({}) AS q", list.join(", "), input.sql())
 }
 
 /// With LIMIT where it can say it, else by the row number.
 fn top_k_sql(input: &Query, top: &TopK) -> String {
     let (width, sql) = (input.width(), input.sql());
-    let keys = top.order.iter().map(|&(column, descending, nulls_first)| {
-        let direction = if descending { "DESC" } else { "ASC" };
-        let nulls = if nulls_first { "FIRST" } else { "LAST" };
-        format!("c{column} {direction} NULLS {nulls}")
-    });
     // Columns that nobody reads are pruned, so that SQL must name all of them to break ties alike.
-    let keys: Vec<String> = keys.chain([order_by(width)]).collect();
+    let mut keys = key_list(&top.order);
+    keys.push(order_by(width));
     let order = format!(" ORDER BY {}", keys.join(", "));
     let TopK { offset, limit, .. } = top;
     if top.partition.is_empty() && !top.numbered {
@@ -149,7 +160,17 @@ fn top_k_sql(input: &Query, top: &TopK) -> String {
     )
 }
 
-fn order_by(width: usize) -> String {
+pub(super) fn key_list(order: &[OrderKey]) -> Vec<String> {
+    let key = |key: &OrderKey| {
+        let direction = if key.descending { "DESC" } else { "ASC" };
+        let nulls = if key.nulls_first { "FIRST" } else { "LAST" };
+        format!("c{} {direction} NULLS {nulls}", key.column)
+    };
+    order.iter().map(key).collect()
+}
+
+/// All columns, as keys.
+pub(super) fn order_by(width: usize) -> String {
     let list: Vec<String> = (0..width).map(|i| format!("c{i} ASC NULLS FIRST")).collect();
     list.join(", ")
 }

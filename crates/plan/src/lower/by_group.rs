@@ -1,0 +1,82 @@
+//! What is recomputed by touched group: windows with PARTITION BY, and aggregate functions without
+//! an incremental form of their own.
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Window};
+use deltaic_batch::Result;
+
+use super::Lowering;
+use super::region::describe;
+use crate::errors;
+use crate::hybrid::{Hole, Order, RecomputeTouched, Region, RegionInput};
+use crate::session::batch::relaxed;
+use crate::tree::{ByGroup, Kind, NodeIx};
+
+impl Lowering {
+    /// Windows whose partitions have something in common.
+    pub(super) fn window(&mut self, plan: &LogicalPlan, window: &Window) -> Result<NodeIx> {
+        let keys = common_partition(&window.window_expr);
+        self.by_group(plan, &window.input, &keys, ByGroup::Window)
+    }
+
+    /// An aggregate of functions that cannot take back a row.
+    pub(super) fn generic_aggregate(&mut self, node: Aggregate) -> Result<NodeIx> {
+        let (input, keys) = (node.input.clone(), node.group_expr.clone());
+        self.by_group(&LogicalPlan::Aggregate(node), &input, &keys, ByGroup::Aggregate)
+    }
+
+    /// The plan's top node by touched group; as a hybrid node without a key, or if some type has no
+    /// order.
+    fn by_group(
+        &mut self,
+        plan: &LogicalPlan,
+        input: &LogicalPlan,
+        keys: &[Expr],
+        what: ByGroup,
+    ) -> Result<NodeIx> {
+        if keys.is_empty() {
+            return self.hybrid(plan);
+        }
+        let node = self.lower(input)?;
+        let side = self.side(node, input, keys.iter())?;
+        let hole = Hole::scan(0, input.schema());
+        let template = plan.with_new_exprs(plan.expressions(), vec![hole]);
+        let template = template.map_err(|e| errors::planning(&e))?;
+        let order = match what {
+            ByGroup::Window => Order::Any,
+            ByGroup::Aggregate => Order::Canonical,
+        };
+        let output = relaxed(plan.schema().as_arrow());
+        let spec = format!("{:?} {}", side.keys, describe(&template)?);
+        let detail = template.display().to_string();
+        let region = Arc::new(Region {
+            state: self.state.clone(),
+            template,
+            inputs: vec![RegionInput { schema: input.schema().clone(), order }],
+            output: output.clone(),
+        });
+        let schema = self.tree.schema(side.node).clone();
+        let about = (what.name(), detail.clone());
+        let (keys, width) = (side.keys, side.width);
+        if RecomputeTouched::try_new(region.clone(), schema, keys.clone(), width, about).is_err() {
+            return self.hybrid(plan);
+        }
+        let kind = Kind::ByGroup { region, keys, width, what };
+        Ok(self.tree.add(kind, vec![side.node], output, detail, &spec))
+    }
+}
+
+/// What all windows are partitioned by.
+fn common_partition(windows: &[Expr]) -> Vec<Expr> {
+    let mut common: Option<Vec<Expr>> = None;
+    for window in windows {
+        let Expr::WindowFunction(call) = window.clone().unalias() else { return Vec::new() };
+        let own = call.params.partition_by;
+        common = Some(match common {
+            None => own,
+            Some(common) => common.into_iter().filter(|expr| own.contains(expr)).collect(),
+        });
+    }
+    common.unwrap_or_default()
+}
