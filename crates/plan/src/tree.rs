@@ -117,6 +117,26 @@ impl Tree {
         self.nodes.len() - 1
     }
 
+    /// The nodes that `root` needs, and its number among them; what was tried and not used is gone.
+    pub(crate) fn reachable(self, root: NodeIx) -> (Self, NodeIx) {
+        let mut is_needed = vec![false; self.nodes.len()];
+        is_needed[root] = true;
+        for ix in (0..=root).rev() {
+            if is_needed[ix] {
+                self.nodes[ix].inputs.iter().for_each(|&input| is_needed[input] = true);
+            }
+        }
+        let mut numbers = vec![0; self.nodes.len()];
+        let mut tree = Self::default();
+        for (ix, mut node) in self.nodes.into_iter().enumerate().filter(|(ix, _)| is_needed[*ix]) {
+            node.inputs.iter_mut().for_each(|input| *input = numbers[*input]);
+            numbers[ix] = tree.nodes.len();
+            tree.known.insert(node.fingerprint, tree.nodes.len());
+            tree.nodes.push(node);
+        }
+        (tree, numbers[root])
+    }
+
     /// Schema of a node's output.
     pub(crate) fn schema(&self, node: NodeIx) -> &SchemaRef {
         &self.nodes[node].schema

@@ -102,7 +102,7 @@ fn lowered(
     let top = lowering.lower(&optimized)?;
     let mut tree = lowering.tree;
     let root = renamed(&mut tree, top, &planned.schema)?;
-    Ok((tree, root))
+    Ok(tree.reachable(root))
 }
 
 /// The node under the names and types of `schema`.

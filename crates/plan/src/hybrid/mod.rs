@@ -11,5 +11,5 @@ mod touched;
 
 pub(crate) use operator::Recompute;
 pub(crate) use per_row::PerRow;
-pub(crate) use touched::RecomputeTouched;
 pub(crate) use region::{Hole, Order, Region, RegionInput};
+pub(crate) use touched::RecomputeTouched;

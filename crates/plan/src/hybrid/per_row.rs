@@ -49,9 +49,8 @@ impl PerRow {
         let rows = filter_record_batch(delta.rows(), &keep)?;
         let weights = delta.weights().iter().filter(|weight| is_wanted(**weight));
         let weights = weights.map(|weight| weight.checked_abs()).collect::<Option<Vec<i64>>>();
-        let weights = weights.ok_or_else(|| {
-            Error::data("WEIGHT_OVERFLOW", "the weight of a row exceeds 63 bits")
-        })?;
+        let weights = weights
+            .ok_or_else(|| Error::data("WEIGHT_OVERFLOW", "the weight of a row exceeds 63 bits"))?;
         self.region.run(&[ZBatch::try_new(rows, weights)?]).map(Some)
     }
 }

@@ -49,7 +49,14 @@ impl Lowering {
         };
         let output = relaxed(plan.schema().as_arrow());
         let spec = format!("{:?} {}", side.keys, describe(&template)?);
-        let detail = template.display().to_string();
+        let detail = match &template {
+            LogicalPlan::Window(window) => super::list(window.window_expr.iter().map(super::shown)),
+            LogicalPlan::Aggregate(node) => {
+                let functions = super::list(node.aggr_expr.iter().map(super::shown));
+                format!("{functions} by {}", super::list(keys.iter().map(super::shown)))
+            }
+            other => other.display().to_string(),
+        };
         let region = Arc::new(Region {
             state: self.state.clone(),
             template,

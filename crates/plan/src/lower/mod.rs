@@ -214,10 +214,13 @@ fn can_fail(expr: &Expr) -> bool {
 
 /// An expression as people write it.
 fn shown(expr: &Expr) -> String {
-    match expr {
+    let text = match expr {
         Expr::Alias(alias) => format!("{} AS {}", alias.expr.human_display(), alias.name),
         other => other.human_display().to_string(),
-    }
+    };
+    // The frames that nobody writes.
+    text.replace(" RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "")
+        .replace(" ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", "")
 }
 
 /// `a, b, … 12 columns`.

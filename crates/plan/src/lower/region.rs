@@ -184,13 +184,16 @@ fn why(plan: &LogicalPlan) -> (String, String) {
         LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => {
             ("LIMIT", "LIMIT is recomputed from all of its input")
         }
-        LogicalPlan::Window(_) => {
-            ("WINDOW", "windows without a common PARTITION BY are recomputed from all of their input")
-        }
+        LogicalPlan::Window(_) => (
+            "WINDOW",
+            "windows without a common PARTITION BY are recomputed from all of their input",
+        ),
         LogicalPlan::Aggregate(node) => {
             let sets = node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)));
             match sets {
-                true => ("AGGREGATE", "a grouping set with neither keys nor functions is recomputed"),
+                true => {
+                    ("AGGREGATE", "a grouping set with neither keys nor functions is recomputed")
+                }
                 false => {
                     ("AGGREGATE", "these aggregate functions over all rows cannot take back a row")
                 }

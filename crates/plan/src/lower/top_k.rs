@@ -68,10 +68,11 @@ impl Lowering {
         }
     }
 
-    /// A condition on the row number of a window, of which `row_number()` is the only call. Without
-    /// `numbered` the node lacks the column of the number, the last one.
+    /// A condition on the row number of a window, of which `row_number()` is the only call; columns
+    /// may be left out in between. Without `numbered` the node lacks the column of the number, the
+    /// last one.
     pub(super) fn ranked(&mut self, filter: &Filter, numbered: bool) -> Result<Option<NodeIx>> {
-        let LogicalPlan::Window(window) = filter.input.as_ref() else { return Ok(None) };
+        let Some((window, picked)) = window_below(&filter.input) else { return Ok(None) };
         let Some(keys) = row_number(window) else { return Ok(None) };
         let Some(number) = window.schema.columns().pop() else { return Ok(None) };
         let (mut range, mut others) = (Bounds::default(), Vec::new());
@@ -84,13 +85,30 @@ impl Lowering {
         let (Some(range), true) = (range.places(), numbered || !others.iter().any(refers)) else {
             return Ok(None);
         };
+        let number_at = picked.and_then(|p| p.expr.iter().position(|expr| is(expr, &number)));
+        if let (Some(picked), Some(at), false) = (picked, number_at, numbered)
+            && at + 1 != picked.expr.len()
+        {
+            return Ok(None);
+        }
         let field = window.schema.fields().last().map(|field| field.as_ref().clone());
         let node = self.top_k(&window.input, keys, range, field.filter(|_| numbered))?;
         let Some(mut node) = node else { return Ok(None) };
         for condition in others {
             node = self.filter(node, window.schema.as_ref(), condition)?;
         }
-        Ok(Some(node))
+        let Some(picked) = picked else { return Ok(Some(node)) };
+        if numbered {
+            let output = picked.schema.as_ref();
+            return self.projection(node, &window.schema, &picked.expr, output).map(Some);
+        }
+        let all = window.schema.columns();
+        let columns = (picked.expr.iter().take(number_at.unwrap_or(picked.expr.len())))
+            .map(|expr| all.iter().position(|column| is(expr, column)));
+        let Some(columns) = columns.collect::<Option<Vec<usize>>>() else { return Ok(None) };
+        let fields: Vec<_> =
+            columns.iter().map(|&at| self.tree.schema(node).fields()[at].clone()).collect();
+        Ok(Some(self.columns(node, &columns, &std::sync::Arc::new(Schema::new(fields)))))
     }
 
     /// The rows below a projection that does not show their number; `None` if it does, or if they
@@ -186,6 +204,25 @@ impl Lowering {
             }
         };
         self.projection(input, schema, columns, &types)
+    }
+}
+
+fn is(expr: &Expr, column: &Column) -> bool {
+    matches!(expr, Expr::Column(other) if other == column)
+}
+
+/// The window below a filter, and the projection in between, if there is one that picks columns.
+fn window_below(plan: &LogicalPlan) -> Option<(&Window, Option<&Projection>)> {
+    match plan {
+        LogicalPlan::Window(window) => Some((window, None)),
+        LogicalPlan::Projection(p) => match p.input.as_ref() {
+            LogicalPlan::Window(window) => {
+                let picks = p.expr.iter().all(|expr| matches!(expr, Expr::Column(_)));
+                picks.then_some((window, Some(p)))
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 

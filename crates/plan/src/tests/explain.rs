@@ -36,31 +36,49 @@ Project r.country, sum(o.amount) AS total
 }
 
 #[test]
-fn a_window_is_the_only_part_that_is_recomputed() {
+fn the_first_rows_of_each_group_are_found_below_a_projection() {
     let plan = plan(
         "SELECT region, id FROM (SELECT region, id, row_number() OVER (PARTITION BY region ORDER BY amount) AS rn
          FROM orders) t WHERE rn = 1",
     );
-    let explain = plan.explain();
-    let nodes: Vec<&str> = explain
-        .lines()
-        .map(|line| line.trim_start_matches(['└', '─', ' ']).split(' ').next().unwrap())
-        .collect();
     assert_eq!(
-        nodes,
-        [
-            "Technique:",
-            "Project",
-            "Filter",
-            "Project",
-            "Recompute",
-            "Source",
-            "PLAN_NOT_INCREMENTALIZABLE:"
-        ]
+        plan.explain(),
+        "Technique: WINDOW_FUNCTION
+Project orders.region, orders.id
+└─ Project id, region
+   └─ TopK 1 by orders.amount NULLS LAST per orders.region  [state: all rows in order]
+      └─ Source orders
+"
     );
-    assert!(explain.contains("HYBRID: windows are recomputed from all of their input"));
-    assert_eq!(plan.technique(), Technique::Hybrid);
-    assert_eq!(plan.issues()[0].0, "PLAN_NOT_INCREMENTALIZABLE");
+}
+
+#[test]
+fn windows_are_recomputed_by_what_they_have_in_common() {
+    let by_partition = plan(
+        "SELECT id, rank() OVER (PARTITION BY region, id ORDER BY amount) AS a,
+         sum(amount) OVER (PARTITION BY region ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s FROM orders",
+    );
+    let explain = by_partition.explain();
+    assert_eq!(explain.matches("[state: all rows; recomputes touched groups]").count(), 2);
+    assert_eq!(by_partition.technique(), Technique::WindowFunction);
+    assert!(by_partition.issues().is_empty());
+    let over_all = plan("SELECT id, rank() OVER (ORDER BY amount) AS a FROM orders");
+    assert!(over_all.explain().contains("HYBRID: windows without a common PARTITION BY"));
+    assert_eq!(over_all.technique(), Technique::Hybrid);
+    assert_eq!(over_all.issues()[0].0, "PLAN_NOT_INCREMENTALIZABLE");
+}
+
+#[test]
+fn other_aggregates_are_recomputed_by_group() {
+    let by_group =
+        plan("SELECT region, median(amount) AS m, count(*) AS n FROM orders GROUP BY region");
+    assert_eq!(by_group.technique(), Technique::GenericAggregate);
+    assert!(by_group.incremental_throughout().is_ok());
+    let sets = plan("SELECT region, id, sum(amount) AS s FROM orders GROUP BY CUBE (region, id)");
+    assert_eq!(sets.explain().matches("Aggregate sum").count(), 4);
+    assert_eq!(sets.technique(), Technique::GroupAggregate);
+    let unnested = plan("SELECT id, unnest(make_array(amount, id)) AS x FROM orders");
+    assert_eq!(unnested.technique(), Technique::RowBased);
 }
 
 #[test]

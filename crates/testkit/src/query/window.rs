@@ -145,9 +145,7 @@ impl Windows {
         };
         match call {
             WindowCall::RowNumber => number(at + 1),
-            WindowCall::Rank => {
-                number((0..at).filter(|&other| is_before(other, at)).count() + 1)
-            }
+            WindowCall::Rank => number((0..at).filter(|&other| is_before(other, at)).count() + 1),
             WindowCall::DenseRank => {
                 let steps = (1..=at).filter(|&other| is_before(other - 1, other));
                 number(steps.count() + 1)
@@ -198,11 +196,9 @@ impl WindowCall {
             | Self::Sum(_, frame)
             | Self::Min(_, frame)
             | Self::Max(_, frame) => Some(frame),
-            Self::RowNumber
-            | Self::Rank
-            | Self::DenseRank
-            | Self::Lag(_, _)
-            | Self::Lead(_, _) => None,
+            Self::RowNumber | Self::Rank | Self::DenseRank | Self::Lag(_, _) | Self::Lead(_, _) => {
+                None
+            }
         }
     }
 

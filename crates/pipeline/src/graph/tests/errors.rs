@@ -152,7 +152,7 @@ fn expectations() {
 fn a_view_that_must_be_incremental_is_checked_before_any_data_is_touched() {
     let policy = |policy: &str| {
         let sql = format!("CREATE MATERIALIZED VIEW m REFRESH POLICY {policy} AS ");
-        with_bronze(&format!("{sql}SELECT v, median(id) AS m FROM b GROUP BY v"))
+        with_bronze(&format!("{sql}SELECT median(id) AS m FROM b"))
     };
     assert_eq!(policy("INCREMENTAL STRICT"), ["REFRESH_POLICY_NOT_INCREMENTAL 2:26 m"]);
 }
