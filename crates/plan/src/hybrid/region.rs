@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, UInt32Array};
-use arrow::compute::take_record_batch;
+use arrow::array::{RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::compute::take_arrays;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchemaRef, DataFusionError};
@@ -87,7 +87,14 @@ fn expand(rows: &ZBatch) -> Result<RecordBatch> {
         })?;
         copies.extend(std::iter::repeat_n(row, times));
     }
-    Ok(take_record_batch(rows.rows(), &UInt32Array::from(copies))?)
+    take(rows.rows(), copies)
+}
+
+/// Some rows of a batch, which may have no columns.
+fn take(rows: &RecordBatch, indices: Vec<u32>) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(indices.len()));
+    let columns = take_arrays(rows.columns(), &UInt32Array::from(indices), None)?;
+    Ok(RecordBatch::try_new_with_options(rows.schema(), columns, &options)?)
 }
 
 /// Rows in the order of their encoded columns; as they are where a type has no order.
@@ -104,7 +111,7 @@ fn canonical_order(rows: &RecordBatch) -> Result<RecordBatch> {
         .map_err(|_| Error::data("BATCH_TOO_LARGE", "a recomputed input exceeds 4 billion rows"))?;
     let mut order: Vec<u32> = (0..count).collect();
     order.sort_unstable_by(|&a, &b| encoded.row(a as usize).cmp(&encoded.row(b as usize)));
-    Ok(take_record_batch(rows, &UInt32Array::from(order))?)
+    take(rows, order)
 }
 
 /// Puts tables into the holes of a plan.

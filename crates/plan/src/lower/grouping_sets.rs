@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::common::{Column, ScalarValue};
+use datafusion::functions_aggregate::count::count_all;
 use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan};
 use deltaic_batch::Result;
 
@@ -12,12 +13,12 @@ use crate::session::batch::relaxed;
 use crate::tree::NodeIx;
 
 impl Lowering {
-    /// `None` when a set has neither keys nor functions.
+    /// `None` where there are no sets, or keys without end.
     pub(super) fn grouping_sets(&mut self, node: &Aggregate) -> Result<Option<NodeIx>> {
         let [Expr::GroupingSet(sets)] = node.group_expr.as_slice() else { return Ok(None) };
         let keys: Vec<Expr> = sets.distinct_expr().into_iter().cloned().collect();
         let sets = masks(sets, &keys);
-        if keys.len() >= ID_BITS || (node.aggr_expr.is_empty() && sets.contains(&all(keys.len()))) {
+        if keys.len() >= ID_BITS {
             return Ok(None);
         }
         let mut nodes = Vec::with_capacity(sets.len());
@@ -41,8 +42,12 @@ impl Lowering {
             .filter(|(at, _)| !is_null(*at))
             .map(|(_, key)| key.clone())
             .collect();
-        let count = kept.len();
-        let aggregate = Aggregate::try_new(node.input.clone(), kept, node.aggr_expr.clone())
+        let (count, mut functions) = (kept.len(), node.aggr_expr.clone());
+        if kept.is_empty() && functions.is_empty() {
+            // One row, which some function must make.
+            functions.push(count_all());
+        }
+        let aggregate = Aggregate::try_new(node.input.clone(), kept, functions)
             .map_err(|e| errors::planning(&e))?;
         let schema = aggregate.schema.clone();
         let column = |at: usize| Expr::Column(Column::from(schema.qualified_field(at)));
@@ -61,7 +66,7 @@ impl Lowering {
         let id_type = node.schema.field(keys.len()).data_type();
         let id = id.cast_to(id_type).map_err(|e| errors::planning(&e))?;
         exprs.push(Expr::Literal(id, None));
-        exprs.extend((count..schema.fields().len()).map(column));
+        exprs.extend((count..count + node.aggr_expr.len()).map(column));
         let plan = LogicalPlan::Aggregate(aggregate);
         let input = self.lower(&plan)?;
         self.projection(input, &Arc::clone(&schema), &exprs, node.schema.as_ref())
@@ -70,11 +75,6 @@ impl Lowering {
 
 /// Bits of the number that tells sets apart.
 const ID_BITS: usize = 32;
-
-/// The mask of the set without keys.
-fn all(keys: usize) -> u64 {
-    (1 << keys) - 1
-}
 
 /// Of each set, a mask of the keys that it leaves out; the last key has the lowest bit, as in
 /// DataFusion's grouping id.

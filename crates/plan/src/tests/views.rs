@@ -104,6 +104,8 @@ views! {
     join_with_values: "SELECT o.id, v.label FROM orders o JOIN (VALUES ('n', 'north'), ('s', 'south')) AS v(code, label) ON v.code = o.region";
     cte_used_twice: "WITH t AS (SELECT region, sum(amount) AS s FROM orders GROUP BY region) SELECT a.region, a.s, b.s AS t FROM t a JOIN t b ON a.s < b.s";
     grouping_sets: "SELECT region, amount % 2 AS odd, count(*) AS n FROM orders GROUP BY ROLLUP (region, amount % 2)";
+    grouping_sets_without_keys: "SELECT count(*) AS n FROM (SELECT region, count(*) AS c FROM orders GROUP BY GROUPING SETS ((region), (), ())) t";
+    copies_without_columns: "SELECT count(*) AS n FROM (SELECT rank() OVER () AS r FROM orders) t";
     case_and_coalesce: "SELECT CASE WHEN amount > 15 THEN 'big' WHEN amount IS NULL THEN NULL ELSE 'small' END AS size, coalesce(price, 0.0) AS p FROM orders";
     between_and_like: "SELECT id FROM orders WHERE amount BETWEEN 5 AND 20 OR region LIKE 'w%'";
     recursion: "WITH RECURSIVE t(n) AS (SELECT min(id) FROM orders UNION ALL SELECT n + 1 FROM t WHERE n < 6) SELECT n FROM t";
