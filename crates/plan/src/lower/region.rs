@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::LogicalPlan;
 use deltaic_batch::{Error, Result};
 
 use super::Lowering;
@@ -188,16 +188,8 @@ fn why(plan: &LogicalPlan) -> (String, String) {
             "WINDOW",
             "windows without a common PARTITION BY are recomputed from all of their input",
         ),
-        LogicalPlan::Aggregate(node) => {
-            let sets = node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)));
-            match sets {
-                true => {
-                    ("AGGREGATE", "a grouping set with neither keys nor functions is recomputed")
-                }
-                false => {
-                    ("AGGREGATE", "these aggregate functions over all rows cannot take back a row")
-                }
-            }
+        LogicalPlan::Aggregate(_) => {
+            ("AGGREGATE", "these aggregate functions over all rows cannot take back a row")
         }
         LogicalPlan::RecursiveQuery(_) => ("RECURSION", "recursion is recomputed"),
         LogicalPlan::Join(_) => ("JOIN", "this join condition has no incremental form"),

@@ -266,8 +266,11 @@ fn grouping_sets(tape: &mut Tape<'_>, depth: usize) -> Drawn {
     let (Query::Group(input, keys, aggregates), columns) = group(tape, depth, true) else {
         return table(tape);
     };
-    let mut set = |_| (0..keys.len()).filter(|_| tape.choose(2) == 1).collect::<Vec<usize>>();
-    let sets = (0..3).map(&mut set).collect();
+    // Each key is in one of them at least.
+    let mut sets: Vec<Vec<usize>> = vec![(0..keys.len()).collect()];
+    for _ in 0..tape.choose(3) {
+        sets.push((0..keys.len()).filter(|_| tape.choose(2) == 1).collect());
+    }
     (Query::GroupingSets(input, keys, sets, aggregates), columns)
 }
 
