@@ -191,8 +191,10 @@ class Tpc:
     def explained(self):
         """Per query: technique, incremental and hybrid nodes, and why."""
         found = {}
-        for name in self.queries:
-            text = self.call("explain", name).stdout
+        for part in self.call("explain").stdout.split("-- ")[1:]:
+            name, _, text = part.partition("\n")
+            if name not in self.queries:
+                continue
             lines = [line.strip(" │├└─") for line in text.splitlines()]
             technique = next((line.split(": ")[1] for line in lines if line.startswith("Technique:")), "?")
             nodes = [line for line in lines if re.match(r"[A-Z][A-Za-z]+( |$)", line) and not line.startswith("Technique")]

@@ -52,11 +52,12 @@ pub(crate) enum Command {
         #[arg(long, value_enum, default_value_t)]
         format: ReportFormat,
     },
-    /// Show how a view is refreshed, and why
-    #[command(after_help = "Example:\n  deltaic explain daily_revenue")]
+    /// Show how views are refreshed, and why
+    #[command(after_help = "Examples:\n  deltaic explain daily_revenue\n  deltaic explain")]
     Explain {
-        /// Name of a view
-        view: String,
+        /// Names of views; all by default
+        #[arg(value_name = "VIEW")]
+        views: Vec<String>,
     },
     /// Run a query over the tables and views as the last run left them
     #[command(

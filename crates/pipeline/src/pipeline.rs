@@ -225,16 +225,17 @@ impl Pipeline {
         self.read(|reader| reader.query(sql))
     }
 
-    /// Plan, techniques, state, and the decision that a run would take for a materialized view.
-    pub fn explain(&self, view: &str) -> Result<String, Errors> {
-        let only = RunOptions { refresh: vec![view.to_string()], ..RunOptions::default() };
+    /// Plan, techniques, state, and the decision that a run would take, for some materialized views
+    /// by their names, or all.
+    pub fn explain(&self, views: &[String]) -> Result<Vec<(String, String)>, Errors> {
+        let only = RunOptions { refresh: views.to_vec(), ..RunOptions::default() };
         self.with_context(&only, &(), |cx, selection| {
-            let mut out = String::new();
+            let mut out = Vec::new();
             for &d in &selection.refresh {
                 let node = &cx.graph.datasets[d];
                 if node.kind == DatasetKind::MaterializedView {
-                    out.push_str(&crate::update::explain(cx, d)?);
-                } else {
+                    out.push((node.name.clone(), crate::update::explain(cx, d)?));
+                } else if !views.is_empty() {
                     return Err(deltaic_batch::Error::user(
                         "EXPLAIN",
                         "only materialized views have an incremental plan to explain",

@@ -28,9 +28,14 @@ pub(crate) fn execute(args: &Args, out: &mut Out) -> Result<u8, Complaint> {
         Command::Init { .. } => {}
         Command::Run(run) => return run::run(&pipeline, run, &sources, out),
         Command::DryRun { format } => return dry_run::dry_run(&pipeline, *format, &sources, out),
-        Command::Explain { view } => {
-            let text = pipeline.explain(view).map_err(|e| Complaint::new(e, &sources))?;
-            out.line(text.trim_end())?;
+        Command::Explain { views } => {
+            let texts = pipeline.explain(views).map_err(|e| Complaint::new(e, &sources))?;
+            for (at, (name, text)) in texts.iter().enumerate() {
+                if texts.len() > 1 {
+                    out.line(&format!("{}-- {name}", if at > 0 { "\n" } else { "" }))?;
+                }
+                out.line(text.trim_end())?;
+            }
         }
         Command::Query { sql, format } => query::query(&pipeline, sql, *format, &sources, out)?,
         Command::Graph { format } => {

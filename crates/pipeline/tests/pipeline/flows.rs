@@ -305,7 +305,7 @@ fn the_event_log_tells_what_was_done() {
         pipeline.events(None).unwrap().num_rows()
     );
     assert!(pipeline.history("revenue").unwrap().len() >= 2);
-    assert!(pipeline.explain("revenue").unwrap().contains("NO_OP"));
+    assert!(pipeline.explain(&["revenue".to_owned()]).unwrap()[0].1.contains("NO_OP"));
 }
 
 #[test]
