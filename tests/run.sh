@@ -36,7 +36,7 @@ python3 tests/tools/golden_runner.py "$bin" tests/golden/auto-cdc
 
 step "Python packages of the independent readers"
 python=${DELTAIC_TEST_VENV:-target/test-venv}/bin/python
-if ! "$python" -c 'import duckdb, polars, deltalake, pyarrow, numpy' 2>/dev/null; then
+if ! "$python" -c 'import duckdb, duckdb_extension_tpch, duckdb_extension_tpcds, polars, deltalake, pyarrow, numpy' 2>/dev/null; then
   python3 -m venv "$(dirname "$(dirname "$python")")"
   "$python" -m pip install --quiet --disable-pip-version-check -r tests/scripts/requirements.txt
 fi
@@ -50,6 +50,10 @@ step "flights: every view equals DuckDB's"
 
 step "views over random changes: every view equals DuckDB's, every change feed adds up"
 "$python" -u tests/scripts/views_equal_duckdb.py "$bin" 1 1 8
+
+step "TPC-H and TPC-DS: every query as a view, equal to DuckDB after each batch of changes"
+"$python" -u tests/scripts/tpc_equal_duckdb.py "$bin" h --batches 2
+"$python" -u tests/scripts/tpc_equal_duckdb.py "$bin" ds --batches 1
 
 step "kill -9 and rerun"
 python3 tests/scripts/kill_and_rerun.py "$bin" 20

@@ -6,13 +6,14 @@ Data and query texts come from DuckDB's extensions, which are Python packages. A
 Then every batch inserts some of what is missing, deletes rows of every table, and gives others the values of a
 neighbour, small tables included. After each batch every view has the rows that DuckDB computes from the present
 rows; where a query ends in a LIMIT whose order has ties, any rows that DuckDB may choose. With --write, a table of
-what is maintained how, from `explain`, goes to FILE. Prints each difference; exits 1 if there was one.
+what is maintained how, from `explain`, goes to FILE. Prints each difference; exits 1 if there was one, or a query that is refused.
 """
 import argparse
 import importlib
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -225,6 +226,7 @@ class Tpc:
         print(self.summary(explained, refused))
         if self.args.write:
             self.document(explained, refused)
+        return not refused
 
     def summary(self, explained, refused):
         nodes, hybrid = sum(x[1] for x in explained.values()), sum(x[2] for x in explained.values())
@@ -258,12 +260,13 @@ to the change or, for windows and generic aggregates, to the groups that it touc
 
 
 def main():
-    args = arguments()
-    tpc = Tpc(args)
-    tpc.run()
+    tpc = Tpc(arguments())
+    is_complete = tpc.run()
     if tpc.failures:
         print("project: %s" % tpc.root)
-    sys.exit(1 if tpc.failures else 0)
+    else:
+        shutil.rmtree(tpc.root)
+    sys.exit(1 if tpc.failures or not is_complete else 0)
 
 
 if __name__ == "__main__":
