@@ -55,6 +55,13 @@ step "TPC-H and TPC-DS: every query as a view, equal to DuckDB after each batch 
 "$python" -u tests/scripts/tpc_equal_duckdb.py "$bin" h --batches 2
 "$python" -u tests/scripts/tpc_equal_duckdb.py "$bin" ds --batches 1
 
+# Files of the sqllogictest format that are no part of this repository, in the folder $SLT_CORPUS.
+if [ -n "${SLT_CORPUS:-}" ]; then
+  step "one query in a thousand of a sqllogictest corpus"
+  cargo build --workspace --bin corpus --quiet
+  target/debug/corpus --every 1000 --seed "$RANDOM" "$SLT_CORPUS"
+fi
+
 step "kill -9 and rerun"
 python3 tests/scripts/kill_and_rerun.py "$bin" 20
 

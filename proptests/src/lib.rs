@@ -2,8 +2,10 @@
 //!
 //! Each [`LawTest`] draws its subject and its data together and checks the laws of
 //! `deltaic_testkit`. `tests/laws.rs` runs each with 64 cases (`PROPTEST_CASES` overrides it); the
-//! binary `laws` runs them as often as it is told.
+//! binary `laws` runs them as often as it is told. The binary `corpus` runs sqllogictest files.
 
+#[cfg(feature = "views")]
+pub mod corpus;
 mod operators;
 mod runner;
 mod scd;

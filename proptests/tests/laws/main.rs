@@ -8,6 +8,8 @@
 )]
 
 mod golden;
+#[cfg(feature = "views")]
+mod queries;
 
 use deltaic_proptests::{Settings, all};
 

@@ -97,7 +97,8 @@ impl RecomputeTouched {
             }
         };
         let columns = (0..self.read.fields().len()).map(column).collect::<Option<Vec<_>>>();
-        let columns = columns.ok_or_else(|| Error::internal("COLUMNS", "a column has no place"))?;
+        let columns =
+            columns.ok_or_else(|| Error::internal("SLOT_KIND", "a column has no place"))?;
         let options = RecordBatchOptions::new().with_row_count(Some(found.weights.len()));
         let rows = RecordBatch::try_new_with_options(self.read.clone(), columns, &options)?;
         self.region.run(&[ZBatch::try_new(rows, found.weights)?]).map(Some)
