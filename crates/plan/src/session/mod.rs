@@ -24,6 +24,7 @@ use crate::{ddl, errors};
 mod average;
 pub(crate) mod batch;
 pub(crate) mod checked;
+mod correlated_aggregate;
 mod correlation;
 mod distinct_from;
 mod exact;

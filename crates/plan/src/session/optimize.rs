@@ -30,6 +30,7 @@ use datafusion::optimizer::{
     rewrite_set_comparison::RewriteSetComparison, scalar_subquery_to_join::ScalarSubqueryToJoin,
 };
 
+use super::correlated_aggregate::CorrelatedAggregate;
 use super::push_down::PushDown;
 
 static OPTIMIZER: LazyLock<Optimizer> = LazyLock::new(|| {
@@ -39,6 +40,7 @@ static OPTIMIZER: LazyLock<Optimizer> = LazyLock::new(|| {
         Arc::new(SimplifyExpressions::new()),
         Arc::new(ReplaceDistinctWithAggregate::new()),
         Arc::new(EliminateJoin::new()),
+        Arc::new(CorrelatedAggregate),
         Arc::new(DecorrelatePredicateSubquery::new()),
         Arc::new(ScalarSubqueryToJoin::new()),
         Arc::new(DecorrelateLateralJoin::new()),

@@ -86,6 +86,10 @@ views! {
     array_agg: "SELECT region, array_agg(id ORDER BY amount DESC) AS ids FROM orders GROUP BY region";
     scalar_subquery: "SELECT id FROM orders WHERE amount = (SELECT max(amount) FROM orders)";
     correlated_scalar: "SELECT r.name, (SELECT sum(amount) FROM orders o WHERE o.region = r.name) AS s FROM regions r";
+    correlated_by_inequality: "SELECT id, (SELECT count(*) FROM orders x WHERE x.amount < o.amount) AS below FROM orders o";
+    correlated_by_several: "SELECT name, (SELECT sum(amount) + 1 FROM orders o WHERE o.region = r.name AND o.id > length(r.country)) AS s FROM regions r";
+    correlated_in_a_condition: "SELECT id FROM orders o WHERE amount > (SELECT avg(x.amount) FROM orders x WHERE x.id <> o.id)";
+    correlated_with_filter_and_distinct: "SELECT id, (SELECT count(DISTINCT x.region) FILTER (WHERE x.id > 1) FROM orders x WHERE x.amount >= o.amount OR o.region IS NULL) AS n FROM orders o";
     except: "SELECT region FROM orders EXCEPT SELECT name FROM regions";
     except_all: "SELECT region FROM orders EXCEPT ALL SELECT name FROM regions";
     intersect: "SELECT region FROM orders INTERSECT SELECT name FROM regions";
