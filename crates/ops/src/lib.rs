@@ -18,6 +18,7 @@ pub use column::ColumnRef;
 pub use distinct::Distinct;
 pub use filter::Filter;
 pub use join::{Join, JoinKind, JoinSpec};
+pub use multiplicity::add_weights;
 pub use operator::{
     Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext,
 };

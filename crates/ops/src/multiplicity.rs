@@ -46,8 +46,8 @@ pub(crate) fn count(
     Ok(crossings)
 }
 
-/// Adds each row's weight to its group.
-pub(crate) fn add_weights(values: &mut [i64], groups: &[u32], weights: &[i64]) -> Result<()> {
+/// Adds each row's weight to the counter of its group. Fails when one exceeds 64 bits.
+pub fn add_weights(values: &mut [i64], groups: &[u32], weights: &[i64]) -> Result<()> {
     let mut any_overflow = false;
     for (&group, &weight) in groups.iter().zip(weights) {
         let value = &mut values[group as usize];

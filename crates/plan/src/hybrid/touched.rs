@@ -22,7 +22,9 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use deltaic_batch::{Error, Result, ZBatch};
-use deltaic_ops::{Algebra, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext};
+use deltaic_ops::{
+    Algebra, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext, add_weights,
+};
 use deltaic_state::{
     AccumulatorColumn, AccumulatorType, GroupSpec, GroupTable, MultisetColumn, MultisetSpec,
     Multisets, Slot, SlotSpec, order_by_group,
@@ -135,7 +137,7 @@ impl Operator for RecomputeTouched {
         for part in &parts {
             before.push(self.result(groups, rows, &touched[part.clone()])?);
         }
-        add(counts_mut(groups)?, &group_of_row, delta)?;
+        add_weights(counts_mut(groups)?, &group_of_row, delta.weights())?;
         rows.apply_in_order(&group_of_row, order, &pick(&self.values), delta.weights())?;
         for (part, before) in parts.into_iter().zip(before) {
             let after = self.result(groups, rows, &touched[part])?;
@@ -163,16 +165,6 @@ fn counts_mut(groups: &mut GroupTable) -> Result<&mut [i64]> {
 
 fn no_counts() -> Error {
     Error::internal("SLOT_KIND", "groups have a counter each")
-}
-
-fn add(counts: &mut [i64], group_of_row: &[u32], delta: &ZBatch) -> Result<()> {
-    for (&group, &weight) in group_of_row.iter().zip(delta.weights().iter()) {
-        let count = &mut counts[group as usize];
-        *count = count.checked_add(weight).ok_or_else(|| {
-            Error::data("WEIGHT_OVERFLOW", "the number of a group's rows exceeds 64 bits")
-        })?;
-    }
-    Ok(())
 }
 
 /// Cuts the touched groups, in order, into parts of a bounded number of rows. `order` are the rows of
