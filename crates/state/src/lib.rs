@@ -8,7 +8,7 @@ mod radix;
 mod slot;
 
 pub use arrangement::{Arrangement, ArrangementSpec, Matches, RowRef, SortKey};
-pub use groups::{AccumulatorColumn, AccumulatorType, ExactSum, GroupSpec, GroupTable};
+pub use groups::{AccumulatorColumn, AccumulatorType, ExactSum, GroupSpec, GroupTable, Sums};
 pub use multisets::{
     Crossings, GroupRows, Moves, MultisetColumn, MultisetSpec, Multisets, Places, order_by_group,
 };

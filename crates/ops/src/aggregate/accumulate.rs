@@ -9,7 +9,7 @@ use arrow::datatypes::{
     UInt32Type, UInt64Type, i256,
 };
 use deltaic_batch::{Error, Result};
-use deltaic_state::{AccumulatorColumn, Crossings, ExactSum};
+use deltaic_state::{AccumulatorColumn, Crossings, ExactSum, Sums};
 
 use super::plan::{Measure, Source};
 use crate::multiplicity::add_weights;
@@ -108,19 +108,14 @@ impl<'a> Selection<'a> {
     }
 
     /// Wraps on the way, which cancels out: a group of less than 2⁶³ rows has a sum that fits.
-    fn add_integers<T: ArrowPrimitiveType>(
-        &self,
-        sums: &mut [i128],
-        values: &ArrayRef,
-    ) -> Result<()>
+    fn add_integers<T: ArrowPrimitiveType>(&self, sums: &mut Sums, values: &ArrayRef) -> Result<()>
     where
         T::Native: Into<i128>,
     {
         let values = values.as_primitive_opt::<T>().ok_or_else(wrong_type)?.values();
         for ((&group, &weight), &value) in self.groups.iter().zip(self.weights.iter()).zip(values) {
-            let sum = &mut sums[group as usize];
             let value: i128 = value.into();
-            *sum = sum.wrapping_add(value.wrapping_mul(i128::from(weight)));
+            sums.add(group, value.wrapping_mul(i128::from(weight)));
         }
         Ok(())
     }

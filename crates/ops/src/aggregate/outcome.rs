@@ -9,7 +9,7 @@ use arrow::datatypes::{
     UInt64Type, i256,
 };
 use deltaic_batch::{Error, Result};
-use deltaic_state::{AccumulatorColumn, GroupTable};
+use deltaic_state::{AccumulatorColumn, GroupTable, Sums};
 
 use super::accumulate::wrong_type;
 use super::division::{divide_decimal, divide_integer};
@@ -25,22 +25,22 @@ pub(super) struct Groups<'a> {
 
 /// A sum that is read as a wide integer.
 #[derive(Debug, Clone, Copy)]
-enum Sums<'a> {
-    Narrow(&'a [i128]),
+enum ReadSums<'a> {
+    Narrow(&'a Sums),
     Wide(&'a [i256]),
 }
 
-impl Sums<'_> {
+impl ReadSums<'_> {
     fn narrow(self, group: u32) -> Option<i128> {
         match self {
-            Self::Narrow(sums) => Some(sums[group as usize]),
+            Self::Narrow(sums) => Some(sums.get(group)),
             Self::Wide(sums) => sums[group as usize].to_i128(),
         }
     }
 
     fn wide(self, group: u32) -> i256 {
         match self {
-            Self::Narrow(sums) => i256::from_i128(sums[group as usize]),
+            Self::Narrow(sums) => i256::from_i128(sums.get(group)),
             Self::Wide(sums) => sums[group as usize],
         }
     }
@@ -92,8 +92,8 @@ impl<'a> Groups<'a> {
     pub(super) fn sum(&self, sum: usize, count: usize, output: &DataType) -> Result<ArrayRef> {
         let counts = self.i64s(count)?;
         let sums = match self.table.accumulators().get(sum) {
-            Some(AccumulatorColumn::I128(sums)) => Sums::Narrow(sums),
-            Some(AccumulatorColumn::I256(sums)) => Sums::Wide(sums),
+            Some(AccumulatorColumn::I128(sums)) => ReadSums::Narrow(sums),
+            Some(AccumulatorColumn::I256(sums)) => ReadSums::Wide(sums),
             Some(AccumulatorColumn::Exact(sums)) => {
                 let value =
                     |group| (counts[group as usize] > 0).then(|| sums[group as usize].value());
@@ -118,8 +118,8 @@ impl<'a> Groups<'a> {
     ) -> Result<ArrayRef> {
         let counts = self.i64s(count)?;
         let sums = match self.table.accumulators().get(sum) {
-            Some(AccumulatorColumn::I128(sums)) => Sums::Narrow(sums),
-            Some(AccumulatorColumn::I256(sums)) => Sums::Wide(sums),
+            Some(AccumulatorColumn::I128(sums)) => ReadSums::Narrow(sums),
+            Some(AccumulatorColumn::I256(sums)) => ReadSums::Wide(sums),
             Some(AccumulatorColumn::Exact(sums)) => {
                 let value = |group| {
                     let count = counts[group as usize];
@@ -130,8 +130,8 @@ impl<'a> Groups<'a> {
             }
             _ => return Err(wrong_type()),
         };
-        if let (DataType::Float64, Sums::Narrow(sums)) = (output, sums) {
-            let value = |group| divide_integer(sums[group as usize], counts[group as usize]);
+        if let (DataType::Float64, ReadSums::Narrow(sums)) = (output, sums) {
+            let value = |group| divide_integer(sums.get(group), counts[group as usize]);
             return Ok(Arc::new(self.map(value).collect::<Float64Array>()));
         }
         self.exact(output, |group| match counts[group as usize] {

@@ -11,7 +11,7 @@ use arrow::datatypes::{
 };
 use deltaic_batch::{Error, Result};
 
-use super::ExactSum;
+use super::{ExactSum, Sums};
 use crate::frame::corrupt;
 
 /// What an accumulator is kept in. All start at zero, and a group whose accumulators are all zero
@@ -34,7 +34,7 @@ pub enum AccumulatorColumn {
     /// See [`AccumulatorType::I64`].
     I64(Vec<i64>),
     /// See [`AccumulatorType::I128`].
-    I128(Vec<i128>),
+    I128(Sums),
     /// See [`AccumulatorType::I256`].
     I256(Vec<i256>),
     /// See [`AccumulatorType::Exact`].
@@ -57,7 +57,7 @@ impl AccumulatorColumn {
     pub(super) fn new(kind: AccumulatorType) -> Self {
         match kind {
             AccumulatorType::I64 => Self::I64(Vec::new()),
-            AccumulatorType::I128 => Self::I128(Vec::new()),
+            AccumulatorType::I128 => Self::I128(Sums::default()),
             AccumulatorType::I256 => Self::I256(Vec::new()),
             AccumulatorType::Exact => Self::Exact(Vec::new()),
         }
@@ -67,7 +67,7 @@ impl AccumulatorColumn {
     pub(super) fn resize(&mut self, len: usize) {
         match self {
             Self::I64(values) => values.resize(len, 0),
-            Self::I128(values) => values.resize(len, 0),
+            Self::I128(sums) => sums.resize(len),
             Self::I256(values) => values.resize(len, i256::ZERO),
             Self::Exact(values) => values.resize_with(len, ExactSum::default),
         }
@@ -76,19 +76,20 @@ impl AccumulatorColumn {
     pub(super) fn is_zero(&self, group: usize) -> bool {
         match self {
             Self::I64(values) => values[group] == 0,
-            Self::I128(values) => values[group] == 0,
+            Self::I128(sums) => sums.is_zero(group),
             Self::I256(values) => values[group] == i256::ZERO,
             Self::Exact(values) => values[group].is_zero(),
         }
     }
 
     /// Sets a group to zero and frees what it holds on the heap.
-    pub(super) fn reset(&mut self, group: usize) {
+    pub(super) fn reset(&mut self, group: u32) {
+        let at = group as usize;
         match self {
-            Self::I64(values) => values[group] = 0,
-            Self::I128(values) => values[group] = 0,
-            Self::I256(values) => values[group] = i256::ZERO,
-            Self::Exact(values) => values[group] = ExactSum::default(),
+            Self::I64(values) => values[at] = 0,
+            Self::I128(sums) => sums.set(group, 0),
+            Self::I256(values) => values[at] = i256::ZERO,
+            Self::Exact(values) => values[at] = ExactSum::default(),
         }
     }
 
@@ -96,7 +97,7 @@ impl AccumulatorColumn {
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Self::I64(values) => values.capacity() * size_of::<i64>(),
-            Self::I128(values) => values.capacity() * size_of::<i128>(),
+            Self::I128(sums) => sums.memory_bytes(),
             Self::I256(values) => values.capacity() * size_of::<i256>(),
             Self::Exact(values) => values.capacity() * size_of::<ExactSum>(),
         }
@@ -114,13 +115,15 @@ impl AccumulatorColumn {
 
     /// The accumulators of `groups` in the form that is stored.
     pub(super) fn gather(&self, groups: &[u32]) -> ArrayRef {
+        let numbers = groups.iter().copied();
         let groups = groups.iter().map(|&group| group as usize);
         match self {
             Self::I64(values) => {
                 Arc::new(Int64Array::from_iter_values(groups.map(|group| values[group])))
             }
-            Self::I128(values) => {
-                let values = Decimal128Array::from_iter_values(groups.map(|group| values[group]));
+            Self::I128(sums) => {
+                let values =
+                    Decimal128Array::from_iter_values(numbers.map(|group| sums.get(group)));
                 Arc::new(values.with_data_type(AccumulatorType::I128.stored_as()))
             }
             Self::I256(values) => {
@@ -140,15 +143,16 @@ impl AccumulatorColumn {
         if stored.null_count() > 0 || stored.len() != groups.len() {
             return Err(corrupt("an accumulator is missing"));
         }
+        let numbers = groups.iter().copied();
         let groups = groups.iter().map(|&group| group as usize);
         match self {
             Self::I64(values) => {
                 let stored = stored.as_primitive_opt::<Int64Type>().ok_or_else(other_type)?;
                 groups.zip(stored.values()).for_each(|(group, &value)| values[group] = value);
             }
-            Self::I128(values) => {
+            Self::I128(sums) => {
                 let stored = stored.as_primitive_opt::<Decimal128Type>().ok_or_else(other_type)?;
-                groups.zip(stored.values()).for_each(|(group, &value)| values[group] = value);
+                numbers.zip(stored.values()).for_each(|(group, &sum)| sums.set(group, sum));
             }
             Self::I256(values) => {
                 let stored = stored.as_primitive_opt::<Decimal256Type>().ok_or_else(other_type)?;

@@ -15,6 +15,7 @@ mod exact_sum;
 mod index;
 mod keys;
 mod snapshot;
+mod sums;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
@@ -26,6 +27,7 @@ pub use accumulators::{AccumulatorColumn, AccumulatorType};
 pub use exact_sum::ExactSum;
 use index::GroupIndex;
 use keys::KeyColumn;
+pub use sums::Sums;
 
 /// Declares a group table.
 #[derive(Debug, Clone)]
@@ -358,7 +360,7 @@ impl GroupTable {
             if !self.index.remove(hash, group) {
                 return Err(Error::internal("GROUP_LOST", "a group is not where its hash says"));
             }
-            self.accumulators.iter_mut().for_each(|column| column.reset(at));
+            self.accumulators.iter_mut().for_each(|column| column.reset(group));
             self.marks[at] &= !mark::LIVE;
             if self.marks[at] & mark::STORED == 0 {
                 self.release(group);

@@ -42,7 +42,7 @@ fn add(table: &mut GroupTable, delta: &[(Key, i64)]) {
         for column in table.accumulators_mut() {
             match column {
                 AccumulatorColumn::I64(values) => values[group as usize] += weight,
-                AccumulatorColumn::I128(values) => values[group as usize] -= i128::from(weight),
+                AccumulatorColumn::I128(sums) => sums.add(group, -i128::from(weight)),
                 AccumulatorColumn::I256(values) => {
                     let at = group as usize;
                     values[at] = values[at].wrapping_add(i256::from_i128(weight.into()));
