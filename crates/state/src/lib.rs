@@ -10,6 +10,7 @@ mod slot;
 pub use arrangement::{Arrangement, ArrangementSpec, Matches, RowRef, SortKey};
 pub use groups::{AccumulatorColumn, AccumulatorType, ExactSum, GroupSpec, GroupTable, Sums};
 pub use multisets::{
-    Crossings, GroupRows, Moves, MultisetColumn, MultisetSpec, Multisets, Places, order_by_group,
+    Changes, Crossings, Extent, GroupRows, Moves, MultisetColumn, MultisetSpec, Multisets, Places,
+    StretchOf, Stretches, order_by_group,
 };
 pub use slot::{Slot, SlotSpec};

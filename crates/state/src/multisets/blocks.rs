@@ -315,6 +315,115 @@ impl<R: Rows> Blocks<R> {
     }
 }
 
+/// A place among the rows of a group: a block, and a row of it. Places are in the order of the rows; that
+/// behind the last row is in the block after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    block: usize,
+    row: usize,
+}
+
+/// Places in a group that has rows here.
+impl<R: Rows> Blocks<R> {
+    pub(super) fn start_of(&self, group: u32) -> Place {
+        self.normal(group, Place { block: self.first_block(0, group), row: 0 })
+    }
+
+    /// The first row that is not before row `at` of some rows, and whether it is that row.
+    pub(super) fn seek(&self, group: u32, rows: &R, at: usize) -> (Place, bool) {
+        let is_before = |index: usize| {
+            let groups = self.first_groups[index].cmp(&group);
+            groups.then_with(|| self.first_rows.compare(index, rows, at)).is_le()
+        };
+        let block = gallop(0, self.blocks.len(), is_before).max(1) - 1;
+        let span = self.span(block, group);
+        if span.is_empty() {
+            return (self.normal(group, Place { block, row: 0 }), false);
+        }
+        let (row, is_there) = R::find_packed(&self.blocks[block].rows, span, rows, at);
+        (self.normal(group, Place { block, row }), is_there)
+    }
+
+    /// The place after a row.
+    pub(super) fn after(&self, group: u32, place: Place) -> Place {
+        self.normal(group, Place { row: place.row + 1, ..place })
+    }
+
+    /// The place so many rows before, or the first one.
+    pub(super) fn back(&self, group: u32, place: Place, rows: usize) -> Place {
+        let (mut place, mut left) = (place, rows);
+        loop {
+            let there = place.row - self.span(place.block, group).start.min(place.row);
+            if left <= there {
+                return Place { row: place.row - left, ..place };
+            }
+            left -= there;
+            let first = Place { row: place.row - there, ..place };
+            let Some(previous) = self.block_before(place.block, group) else { return first };
+            place = Place { block: previous, row: self.span(previous, group).end };
+        }
+    }
+
+    /// The last block before one that has rows of a group.
+    fn block_before(&self, block: usize, group: u32) -> Option<usize> {
+        let mut block = block;
+        // Deletions may have left blocks whose lower bound is of a group that they have no row of.
+        while self.first_groups.get(block).is_none_or(|&first| first >= group) {
+            block = block.checked_sub(1)?;
+            if !self.span(block, group).is_empty() {
+                return Some(block);
+            }
+        }
+        None
+    }
+
+    /// Adds the rows from a place to the end of its block, and gives the place after them; `None`
+    /// behind the last row.
+    pub(super) fn read(&self, group: u32, place: Place, found: &mut Found<R>) -> Option<Place> {
+        let span = self.span(place.block, group);
+        let rows = place.row.max(span.start)..span.end;
+        if rows.is_empty() {
+            return None;
+        }
+        let block = &self.blocks[place.block];
+        found.weights.extend(rows.clone().map(|at| block.weight(at)));
+        found.rows.unpack(&block.rows, rows);
+        Some(self.normal(group, Place { block: place.block + 1, row: 0 }))
+    }
+
+    /// Adds the row in a place; false behind the last row.
+    pub(super) fn add_one(&self, group: u32, place: Place, found: &mut Found<R>) -> bool {
+        if !self.span(place.block, group).contains(&place.row) {
+            return false;
+        }
+        let block = &self.blocks[place.block];
+        found.weights.push(block.weight(place.row));
+        found.rows.unpack(&block.rows, place.row..place.row + 1);
+        true
+    }
+
+    /// The rows of a group in a block; none if there is no such block.
+    fn span(&self, block: usize, group: u32) -> Range<usize> {
+        self.blocks.get(block).map_or(0..0, |block| block.group(group))
+    }
+
+    /// The same place, in the block that its row is in.
+    fn normal(&self, group: u32, place: Place) -> Place {
+        let mut place = place;
+        loop {
+            let span = self.span(place.block, group);
+            if place.row < span.end {
+                return Place { row: place.row.max(span.start), ..place };
+            }
+            let is_end = |block: usize| self.first_groups.get(block).is_none_or(|&g| g > group);
+            if is_end(place.block) {
+                return Place { row: 0, ..place };
+            }
+            place = Place { block: place.block + 1, row: 0 };
+        }
+    }
+}
+
 impl<R: Rows> Found<R> {
     /// Adds rows of a block until no place is free; returns how many are left.
     #[inline]

@@ -41,6 +41,7 @@ struct WordColumn {
 #[derive(Debug)]
 pub(super) struct ByteCodec {
     types: Vec<DataType>,
+    fields: Vec<SortField>,
     converter: RowConverter,
 }
 
@@ -91,12 +92,17 @@ impl WordCodec {
         self.columns.iter().map(WordColumn::words).sum()
     }
 
+    /// Words of the first so many columns.
+    pub(super) fn words_of(&self, columns: usize) -> usize {
+        self.columns[..columns].iter().map(WordColumn::words).sum()
+    }
+
     /// Which columns have a word for NULL.
     pub(super) fn with_null(&self) -> Vec<bool> {
         self.columns.iter().map(|column| column.with_null).collect()
     }
 
-    /// Rows of `count` values.
+    /// Rows of `count` values. Columns may be left out at the end: their words are the least there are.
     pub(super) fn encode<const W: usize>(
         &self,
         values: &[ArrayRef],
@@ -315,21 +321,22 @@ impl ByteCodec {
         let field = |column: &super::MultisetColumn| {
             SortField::new_with_options(column.data_type.clone(), column.options)
         };
-        let converter = RowConverter::new(spec.columns.iter().map(field).collect())?;
-        Ok(Self { types, converter })
+        let fields: Vec<SortField> = spec.columns.iter().map(field).collect();
+        let converter = RowConverter::new(fields.clone())?;
+        Ok(Self { types, fields, converter })
     }
 
     pub(super) fn encode(&self, values: &[ArrayRef]) -> Result<ByteRows> {
-        let encoded = self.converter.convert_columns(values)?;
-        if encoded.iter().any(|row| u32::try_from(row.data().len()).is_err()) {
-            return Err(Error::data("VALUE_TOO_LONG", "a row of more than 4 GiB"));
-        }
-        let mut rows = ByteRows::default();
-        rows.reserve(encoded.num_rows(), encoded.size());
-        encoded.iter().for_each(|row| rows.push_row(row.data()));
-        Ok(rows)
+        encode(&self.converter, values)
     }
 
+    /// The first bytes of rows, by their leading columns: less than any row that begins with them.
+    pub(super) fn encode_leading(&self, values: &[ArrayRef]) -> Result<ByteRows> {
+        if values.len() == self.fields.len() {
+            return self.encode(values);
+        }
+        encode(&RowConverter::new(self.fields[..values.len()].to_vec())?, values)
+    }
     pub(super) fn decode(&self, rows: &ByteRows, count: usize) -> Result<Vec<ArrayRef>> {
         let parser = self.converter.parser();
         let rows = (0..count).map(|at| parser.parse(rows.row(at)));
@@ -345,6 +352,17 @@ impl ByteCodec {
         };
         arrays.into_iter().zip(&self.types).map(relabel).collect()
     }
+}
+
+fn encode(converter: &RowConverter, values: &[ArrayRef]) -> Result<ByteRows> {
+    let encoded = converter.convert_columns(values)?;
+    if encoded.iter().any(|row| u32::try_from(row.data().len()).is_err()) {
+        return Err(Error::data("VALUE_TOO_LONG", "a row of more than 4 GiB"));
+    }
+    let mut rows = ByteRows::default();
+    rows.reserve(encoded.num_rows(), encoded.size());
+    encoded.iter().for_each(|row| rows.push_row(row.data()));
+    Ok(rows)
 }
 
 #[cfg(test)]

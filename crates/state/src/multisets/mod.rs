@@ -21,6 +21,9 @@ mod places;
 mod rows;
 mod segments;
 mod sorted;
+mod stretches;
+#[cfg(test)]
+mod stretches_tests;
 mod tiers;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
@@ -36,6 +39,7 @@ pub use places::{Moves, Places};
 use rows::{ByteRows, Rows, WordRows};
 pub use sorted::order_by_group;
 use sorted::sort;
+pub use stretches::{Changes, Extent, StretchOf, Stretches};
 use tiers::Tiers;
 
 /// A column of the values, and its order.

@@ -12,13 +12,13 @@ use proptest::prelude::*;
 use super::*;
 
 /// A row in the order that is wanted: descending number, then ascending text, NULL last in both.
-type Row = (std::cmp::Reverse<Option<i64>>, (bool, Option<String>));
-type Model = BTreeMap<(u32, Row), i64>;
+pub(super) type Row = (std::cmp::Reverse<Option<i64>>, (bool, Option<String>));
+pub(super) type Model = BTreeMap<(u32, Row), i64>;
 
 /// Group, number, text, weight.
-type Change = (u32, Option<i64>, Option<i64>, i64);
+pub(super) type Change = (u32, Option<i64>, Option<i64>, i64);
 
-fn spec(text: bool) -> MultisetSpec {
+pub(super) fn spec(text: bool) -> MultisetSpec {
     let number = MultisetColumn {
         data_type: DataType::Int64,
         options: SortOptions { descending: true, nulls_first: false },
@@ -33,11 +33,11 @@ fn text_of(number: i64) -> String {
     format!("{:020}", i128::from(number) - i128::from(i64::MIN))
 }
 
-fn number_of(text: &str) -> i64 {
+pub(super) fn number_of(text: &str) -> i64 {
     i64::try_from(text.parse::<i128>().unwrap() + i128::from(i64::MIN)).unwrap()
 }
 
-fn columns(changes: &[Change], text: bool) -> Vec<ArrayRef> {
+pub(super) fn columns(changes: &[Change], text: bool) -> Vec<ArrayRef> {
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter(changes.iter().map(|c| c.1)));
     let seconds = changes.iter().map(|c| c.2);
     let second: ArrayRef = if text {
@@ -48,11 +48,11 @@ fn columns(changes: &[Change], text: bool) -> Vec<ArrayRef> {
     vec![numbers, second]
 }
 
-fn row(number: Option<i64>, text: Option<i64>) -> Row {
+pub(super) fn row(number: Option<i64>, text: Option<i64>) -> Row {
     (std::cmp::Reverse(number), (text.is_none(), text.map(text_of)))
 }
 
-fn rows_of(found: &GroupRows, text: bool) -> Vec<(Row, i64)> {
+pub(super) fn rows_of(found: &GroupRows, text: bool) -> Vec<(Row, i64)> {
     let numbers = found.columns[0].as_primitive::<Int64Type>();
     let second = &found.columns[1];
     (0..found.weights.len())
@@ -113,7 +113,7 @@ fn check(multisets: &Multisets, model: &Model, text: bool) {
     }
 }
 
-fn change() -> impl Strategy<Value = Change> {
+pub(super) fn change() -> impl Strategy<Value = Change> {
     // Group 5 is hot; numbers spread over several widths.
     let group = prop_oneof![3 => Just(5_u32), 2 => 0..12_u32];
     let number = prop_oneof![4 => 0..30_i64, 1 => any::<i64>()].prop_map(Some);

@@ -51,6 +51,10 @@ pub(super) trait Rows: Default + Debug + Clone + Send + Sync {
 
     fn compare(&self, i: usize, other: &Self, j: usize) -> Ordering;
 
+    /// Whether row `at` begins with row `j` of `leading`, which is encoded leading columns: so many
+    /// words, or all of its bytes.
+    fn begins_with(&self, at: usize, leading: &Self, j: usize, words: usize) -> bool;
+
     fn pack(&self, range: Range<usize>) -> Self::Packed;
 
     /// Appends packed rows.
@@ -134,6 +138,10 @@ impl<const W: usize> Rows for WordRows<W> {
     #[inline]
     fn compare(&self, i: usize, other: &Self, j: usize) -> Ordering {
         self.0[i].cmp(&other.0[j])
+    }
+
+    fn begins_with(&self, at: usize, leading: &Self, j: usize, words: usize) -> bool {
+        self.0[at][..words] == leading.0[j][..words]
     }
 
     fn pack(&self, range: Range<usize>) -> Self::Packed {
@@ -286,6 +294,10 @@ impl Rows for ByteRows {
     #[inline]
     fn compare(&self, i: usize, other: &Self, j: usize) -> Ordering {
         self.row(i).cmp(other.row(j))
+    }
+
+    fn begins_with(&self, at: usize, leading: &Self, j: usize, _words: usize) -> bool {
+        self.row(at).starts_with(leading.row(j))
     }
 
     fn pack(&self, range: Range<usize>) -> Self::Packed {

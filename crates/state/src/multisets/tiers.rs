@@ -191,6 +191,11 @@ impl<R: Rows> Tiers<R> {
         }
     }
 
+    /// Where the rows of a group are, if it is large and has some.
+    pub(super) fn blocks_of(&self, group: u32) -> Option<&Blocks<R>> {
+        (self.small.is_large(group) && !self.large.is_empty(group)).then_some(&self.large)
+    }
+
     /// Calls `visit` with each group and, if it is large, the first block that may have rows of it.
     /// The groups are in ascending order.
     fn for_each_group(&self, groups: &[u32], mut visit: impl FnMut(u32, Option<usize>)) {
