@@ -12,6 +12,7 @@ mod scd;
 mod selection;
 mod top_k;
 mod union_all;
+mod window;
 
 pub use aggregate::{Aggregate, AggregateCall, AggregateFunction, AggregateSpec};
 pub use column::ColumnRef;
@@ -29,6 +30,7 @@ pub use scd::{
 };
 pub use top_k::{TopK, TopKSpec};
 pub use union_all::UnionAll;
+pub use window::{FrameBound, Window, WindowCall, WindowFrame, WindowFunction, WindowSpec};
 
 use deltaic_batch::{Error, Result, ZBatch};
 

@@ -17,16 +17,16 @@ use crate::multiplicity::add_weights;
 /// Rows of a delta with their groups and weights, as one source sees them. A row that does not
 /// count has weight zero.
 #[derive(Debug)]
-pub(super) struct Selection<'a> {
-    pub(super) groups: Cow<'a, [u32]>,
-    pub(super) weights: Cow<'a, [i64]>,
+pub(crate) struct Selection<'a> {
+    pub(crate) groups: Cow<'a, [u32]>,
+    pub(crate) weights: Cow<'a, [i64]>,
     /// The rows of the delta, where not all of them in order.
     rows: Option<UInt32Array>,
 }
 
 impl<'a> Selection<'a> {
     /// All rows, those that do not count with weight zero.
-    pub(super) fn of_source(
+    pub(crate) fn of_source(
         source: &Source,
         rows: &RecordBatch,
         groups: &'a [u32],
@@ -37,7 +37,7 @@ impl<'a> Selection<'a> {
     }
 
     /// The rows with values that a group begins or ceases to have.
-    pub(super) fn of_crossings(crossings: &Crossings, groups: &[u32]) -> Self {
+    pub(crate) fn of_crossings(crossings: &Crossings, groups: &[u32]) -> Self {
         let groups = crossings.rows.iter().map(|&row| groups[row as usize]).collect();
         Self {
             groups: Cow::Owned(groups),
@@ -55,7 +55,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Adds one measure to its accumulators.
-    pub(super) fn add_to(
+    pub(crate) fn add_to(
         &self,
         accumulators: &mut AccumulatorColumn,
         measure: Measure,
@@ -153,7 +153,7 @@ impl<'a> Selection<'a> {
 }
 
 /// The weights, zero where `not_null` is NULL or `filter` is not TRUE.
-pub(super) fn masked_weights<'a>(
+pub(crate) fn masked_weights<'a>(
     rows: &RecordBatch,
     not_null: Option<usize>,
     filter: Option<usize>,
@@ -173,6 +173,6 @@ pub(super) fn masked_weights<'a>(
     Ok(masked)
 }
 
-pub(super) fn wrong_type() -> Error {
+pub(crate) fn wrong_type() -> Error {
     Error::internal("AGGREGATE_TYPE", "an aggregate met a column of another type than planned")
 }

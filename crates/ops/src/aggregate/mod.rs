@@ -25,12 +25,12 @@
 //!
 //! **Refuses**: calls without a row in the table at [`AggregateFunction`].
 
-mod accumulate;
+pub(crate) mod accumulate;
 mod division;
 mod emit;
 mod extremes;
-mod outcome;
-mod plan;
+pub(crate) mod outcome;
+pub(crate) mod plan;
 mod spec;
 
 use std::sync::Arc;
@@ -180,18 +180,18 @@ impl Aggregate {
         if !present.contains(&true) {
             return Ok(Results { present, columns: Vec::new() });
         }
-        let view = Groups { table: groups, numbers, present: &present };
+        let key = |group: u32| groups.keys(&[group]);
+        let accumulators = groups.accumulators();
+        let view = Groups { accumulators, numbers, present: &present, key: &key };
         let mut extremes = Extremes::new(&self.plan, numbers);
         let calls = self.plan.outcomes.iter().zip(&self.output_types).zip(self.call_names());
         let columns = calls.map(|((outcome, output), name)| {
             let column = match *outcome {
-                Outcome::Count(count) => view.count(count, output),
-                Outcome::Sum { sum, count } => view.sum(sum, count, output),
-                Outcome::Avg { sum, count, scale_up } => view.avg(sum, count, scale_up, output),
-                Outcome::All { trues, count } => view.all(trues, count),
-                Outcome::Any { trues, count } => view.any(trues, count),
                 Outcome::Extreme { values, greatest } => {
                     extremes.values(multisets[values].multisets()?, values, greatest)
+                }
+                other => {
+                    view.result(other, output).and_then(|c| c.ok_or_else(accumulate::wrong_type))
                 }
             };
             column.map_err(|error| error.object(name))

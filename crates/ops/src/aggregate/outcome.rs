@@ -9,18 +9,21 @@ use arrow::datatypes::{
     UInt64Type, i256,
 };
 use deltaic_batch::{Error, Result};
-use deltaic_state::{AccumulatorColumn, GroupTable, Sums};
+use deltaic_state::{AccumulatorColumn, Sums};
 
 use super::accumulate::wrong_type;
 use super::division::{divide_decimal, divide_integer};
+use super::plan::Outcome;
 
 /// Groups to compute results of.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Groups<'a> {
-    pub(super) table: &'a GroupTable,
-    pub(super) numbers: &'a [u32],
+#[derive(Clone, Copy)]
+pub(crate) struct Groups<'a> {
+    pub(crate) accumulators: &'a [AccumulatorColumn],
+    pub(crate) numbers: &'a [u32],
     /// Which of them have a row in the output; results of others do not matter.
-    pub(super) present: &'a [bool],
+    pub(crate) present: &'a [bool],
+    /// The key of a group, for errors.
+    pub(crate) key: &'a dyn Fn(u32) -> Result<Vec<ArrayRef>>,
 }
 
 /// A sum that is read as a wide integer.
@@ -48,10 +51,23 @@ impl ReadSums<'_> {
 
 impl<'a> Groups<'a> {
     fn i64s(&self, accumulator: usize) -> Result<&'a [i64]> {
-        match self.table.accumulators().get(accumulator) {
+        match self.accumulators.get(accumulator) {
             Some(AccumulatorColumn::I64(values)) => Ok(values),
             _ => Err(wrong_type()),
         }
+    }
+
+    /// The results of a call; `None` for an extreme, which accumulators do not tell.
+    pub(crate) fn result(&self, outcome: Outcome, output: &DataType) -> Result<Option<ArrayRef>> {
+        match outcome {
+            Outcome::Count(count) => self.count(count, output),
+            Outcome::Sum { sum, count } => self.sum(sum, count, output),
+            Outcome::Avg { sum, count, scale_up } => self.avg(sum, count, scale_up, output),
+            Outcome::All { trues, count } => self.all(trues, count),
+            Outcome::Any { trues, count } => self.any(trues, count),
+            Outcome::Extreme { .. } => return Ok(None),
+        }
+        .map(Some)
     }
 
     /// The value per group; NULL where it says so and where the group is not present.
@@ -60,7 +76,7 @@ impl<'a> Groups<'a> {
         groups.map(move |(&group, &present)| if present { value(group) } else { None })
     }
 
-    pub(super) fn count(&self, count: usize, output: &DataType) -> Result<ArrayRef> {
+    fn count(&self, count: usize, output: &DataType) -> Result<ArrayRef> {
         let counts = self.i64s(count)?;
         if output == &DataType::UInt64 {
             let to_unsigned = |group| Some(u64::try_from(counts[group as usize]).unwrap_or(0));
@@ -74,7 +90,7 @@ impl<'a> Groups<'a> {
         Ok(Arc::new(PrimitiveArray::<Int64Type>::from_iter_values(values.map(|c| c.unwrap_or(0)))))
     }
 
-    pub(super) fn all(&self, trues: usize, count: usize) -> Result<ArrayRef> {
+    fn all(&self, trues: usize, count: usize) -> Result<ArrayRef> {
         let (trues, counts) = (self.i64s(trues)?, self.i64s(count)?);
         let value = |group| {
             let (trues, count) = (trues[group as usize], counts[group as usize]);
@@ -83,15 +99,15 @@ impl<'a> Groups<'a> {
         Ok(Arc::new(self.map(value).collect::<BooleanArray>()))
     }
 
-    pub(super) fn any(&self, trues: usize, count: usize) -> Result<ArrayRef> {
+    fn any(&self, trues: usize, count: usize) -> Result<ArrayRef> {
         let (trues, counts) = (self.i64s(trues)?, self.i64s(count)?);
         let value = |group| (counts[group as usize] > 0).then_some(trues[group as usize] > 0);
         Ok(Arc::new(self.map(value).collect::<BooleanArray>()))
     }
 
-    pub(super) fn sum(&self, sum: usize, count: usize, output: &DataType) -> Result<ArrayRef> {
+    fn sum(&self, sum: usize, count: usize, output: &DataType) -> Result<ArrayRef> {
         let counts = self.i64s(count)?;
-        let sums = match self.table.accumulators().get(sum) {
+        let sums = match self.accumulators.get(sum) {
             Some(AccumulatorColumn::I128(sums)) => ReadSums::Narrow(sums),
             Some(AccumulatorColumn::I256(sums)) => ReadSums::Wide(sums),
             Some(AccumulatorColumn::Exact(sums)) => {
@@ -109,15 +125,9 @@ impl<'a> Groups<'a> {
     /// Averages: of floats the rounded sum divided by the count; of integers the exact sum divided
     /// by the count and rounded once; of decimals cut off after the output's scale, as DataFusion
     /// does.
-    pub(super) fn avg(
-        &self,
-        sum: usize,
-        count: usize,
-        scale_up: u32,
-        output: &DataType,
-    ) -> Result<ArrayRef> {
+    fn avg(&self, sum: usize, count: usize, scale_up: u32, output: &DataType) -> Result<ArrayRef> {
         let counts = self.i64s(count)?;
-        let sums = match self.table.accumulators().get(sum) {
+        let sums = match self.accumulators.get(sum) {
             Some(AccumulatorColumn::I128(sums)) => ReadSums::Narrow(sums),
             Some(AccumulatorColumn::I256(sums)) => ReadSums::Wide(sums),
             Some(AccumulatorColumn::Exact(sums)) => {
@@ -197,7 +207,7 @@ impl<'a> Groups<'a> {
     /// The error for a result that its type cannot hold.
     #[cold]
     fn overflow(&self, group: u32, output: &DataType) -> Error {
-        let key = match self.table.keys(&[group]) {
+        let key = match (self.key)(group) {
             Ok(columns) => columns
                 .iter()
                 .map(|column| arrow::util::display::array_value_to_string(column, 0))

@@ -14,18 +14,18 @@ const NARROW_PRECISION_MAX: u8 = 19;
 
 /// Which rows of the delta count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Source {
+pub(crate) struct Source {
     /// Rows where this column is not NULL.
-    pub(super) not_null: Option<usize>,
+    pub(crate) not_null: Option<usize>,
     /// Rows where this boolean column is TRUE.
-    pub(super) filter: Option<usize>,
+    pub(crate) filter: Option<usize>,
     /// Each value of a group once: the position of its multisets.
-    pub(super) distinct: Option<usize>,
+    pub(crate) distinct: Option<usize>,
 }
 
 /// What is added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measure {
+pub(crate) enum Measure {
     /// The weights of the rows.
     Count,
     /// The weights of the rows where this boolean column is TRUE.
@@ -36,23 +36,23 @@ pub(super) enum Measure {
 
 /// One accumulator column of the group table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Accumulator {
+pub(crate) struct Accumulator {
     /// Position of its source.
-    pub(super) source: usize,
-    pub(super) measure: Measure,
-    pub(super) kind: AccumulatorType,
+    pub(crate) source: usize,
+    pub(crate) measure: Measure,
+    pub(crate) kind: AccumulatorType,
 }
 
 /// A multiset of values per group: those of a column in the rows where a filter is TRUE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Values {
-    pub(super) input: usize,
-    pub(super) filter: Option<usize>,
+pub(crate) struct Values {
+    pub(crate) input: usize,
+    pub(crate) filter: Option<usize>,
 }
 
 /// How a call's result comes about; numbers are positions of accumulators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Count(usize),
     /// NULL where the count is zero.
     Sum {
@@ -83,16 +83,16 @@ pub(super) enum Outcome {
 
 /// All of it. The first source is all rows, the first accumulator their number.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) sources: Vec<Source>,
-    pub(super) accumulators: Vec<Accumulator>,
-    pub(super) outcomes: Vec<Outcome>,
+pub(crate) struct Plan {
+    pub(crate) sources: Vec<Source>,
+    pub(crate) accumulators: Vec<Accumulator>,
+    pub(crate) outcomes: Vec<Outcome>,
     /// Whose values are kept per group, for MIN, MAX and DISTINCT.
-    pub(super) multisets: Vec<Values>,
+    pub(crate) multisets: Vec<Values>,
 }
 
 impl Plan {
-    pub(super) fn try_new(spec: &AggregateSpec) -> Result<Self> {
+    pub(crate) fn try_new(spec: &AggregateSpec) -> Result<Self> {
         let rows = Accumulator { source: 0, measure: Measure::Count, kind: AccumulatorType::I64 };
         let mut plan = Self {
             sources: vec![Source::default()],
@@ -205,7 +205,7 @@ fn position<T: PartialEq>(items: &mut Vec<T>, item: T) -> usize {
     })
 }
 
-pub(super) fn column_type(spec: &AggregateSpec, column: usize) -> Result<&DataType> {
+pub(crate) fn column_type(spec: &AggregateSpec, column: usize) -> Result<&DataType> {
     spec.input.fields().get(column).map(|field| field.data_type()).ok_or_else(|| {
         Error::internal("COLUMN_INDEX", format!("an aggregate refers to column {column}"))
     })

@@ -43,7 +43,7 @@ pub enum AccumulatorColumn {
 
 impl AccumulatorType {
     /// Type of the array that [`AccumulatorColumn::gather`] makes.
-    pub(super) fn stored_as(self) -> DataType {
+    pub fn stored_as(self) -> DataType {
         match self {
             Self::I64 => DataType::Int64,
             Self::I128 => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
@@ -54,7 +54,8 @@ impl AccumulatorType {
 }
 
 impl AccumulatorColumn {
-    pub(super) fn new(kind: AccumulatorType) -> Self {
+    /// No group yet.
+    pub fn new(kind: AccumulatorType) -> Self {
         match kind {
             AccumulatorType::I64 => Self::I64(Vec::new()),
             AccumulatorType::I128 => Self::I128(Sums::default()),
@@ -64,7 +65,7 @@ impl AccumulatorColumn {
     }
 
     /// Makes room for groups below `len`, at zero.
-    pub(super) fn resize(&mut self, len: usize) {
+    pub fn resize(&mut self, len: usize) {
         match self {
             Self::I64(values) => values.resize(len, 0),
             Self::I128(sums) => sums.resize(len),
@@ -73,7 +74,8 @@ impl AccumulatorColumn {
         }
     }
 
-    pub(super) fn is_zero(&self, group: usize) -> bool {
+    /// Whether a group's accumulator is as that of no rows.
+    pub fn is_zero(&self, group: usize) -> bool {
         match self {
             Self::I64(values) => values[group] == 0,
             Self::I128(sums) => sums.is_zero(group),
@@ -114,7 +116,7 @@ impl AccumulatorColumn {
     }
 
     /// The accumulators of `groups` in the form that is stored.
-    pub(super) fn gather(&self, groups: &[u32]) -> ArrayRef {
+    pub fn gather(&self, groups: &[u32]) -> ArrayRef {
         let numbers = groups.iter().copied();
         let groups = groups.iter().map(|&group| group as usize);
         match self {
@@ -139,7 +141,7 @@ impl AccumulatorColumn {
     }
 
     /// Overwrites the accumulators of `groups` with what [`Self::gather`] stored.
-    pub(super) fn scatter(&mut self, stored: &ArrayRef, groups: &[u32]) -> Result<()> {
+    pub fn scatter(&mut self, stored: &ArrayRef, groups: &[u32]) -> Result<()> {
         if stored.null_count() > 0 || stored.len() != groups.len() {
             return Err(corrupt("an accumulator is missing"));
         }

@@ -391,9 +391,14 @@ impl<R: Rows> Blocks<R> {
         Some(self.normal(group, Place { block: place.block + 1, row: 0 }))
     }
 
+    /// False behind the last row.
+    pub(super) fn is_row(&self, group: u32, place: Place) -> bool {
+        self.span(place.block, group).contains(&place.row)
+    }
+
     /// Adds the row in a place; false behind the last row.
     pub(super) fn add_one(&self, group: u32, place: Place, found: &mut Found<R>) -> bool {
-        if !self.span(place.block, group).contains(&place.row) {
+        if !self.is_row(group, place) {
             return false;
         }
         let block = &self.blocks[place.block];

@@ -34,7 +34,7 @@ pub enum Extent {
     /// From its start to the group's end.
     ToEnd,
     /// From its start to so many unchanged rows after the last change, and past the rows that agree
-    /// with that in so many leading columns.
+    /// with that in so many leading columns, unless these are none.
     Until(usize, usize),
     /// So many unchanged rows on either side of each change: several stretches, where changes are
     /// far from each other. It has no start.
@@ -137,7 +137,7 @@ impl Multisets {
 
     /// For each group and a row of it (by its columns): the row that is `back` rows before it, or the
     /// first one that agrees with it in the `peers` leading columns, if there are peers, whichever
-    /// comes first. Only of groups where that is not the first row, of those that are large:
+    /// comes first; one more back if the row is not there. Only of groups where that is not the first row, of those that are large:
     /// positions of the groups, and the rows.
     pub fn starts(
         &self,
@@ -195,7 +195,7 @@ impl Multisets {
         let values = arrow::compute::take_arrays(values, &shown, None)?;
         let count = starts.first().map_or(0, |column| column.len());
         let peers = of.iter().find_map(|one| match one.extent {
-            Extent::Until(_, peers) => Some(peers),
+            Extent::Until(_, peers) if peers > 0 => Some(peers),
             _ => None,
         });
         macro_rules! stretches {
@@ -272,6 +272,7 @@ impl<R: Rows> Walk<'_, '_, R> {
         match extent {
             Extent::ToEnd => false,
             Extent::Around(reach) => calm >= if is_last { reach } else { 2 * reach + 1 },
+            Extent::Until(reach, 0) => is_last && calm >= reach,
             Extent::Until(reach, _) => {
                 let last = self.end - 1 - self.delta.first;
                 let (leading, words) = (self.delta.leading, self.delta.words);
@@ -382,8 +383,8 @@ impl<R: Rows> Tiers<R> {
         let (mut of, mut found) = (Vec::new(), Found::default());
         for (at, &group) in groups.iter().enumerate() {
             let Some(blocks) = self.blocks_of(group) else { continue };
-            let (place, _) = blocks.seek(group, rows, at);
-            let mut place = blocks.back(group, place, back);
+            let (place, is_there) = blocks.seek(group, rows, at);
+            let mut place = blocks.back(group, place, back + usize::from(!is_there));
             if let Some(leading) = leading {
                 place = place.min(blocks.seek(group, leading, at).0);
             }
