@@ -7,7 +7,7 @@ use deltaic_batch::{Error, Result};
 use deltaic_exec::{Circuit, CircuitBuilder, CircuitOptions, NodeId};
 use deltaic_ops::{
     Aggregate, AggregateSpec, ColumnRef, Distinct, Evaluator, Filter, Join, JoinSpec, Operator,
-    Project, TopK, TopKSpec, UnionAll,
+    Project, TopK, TopKSpec, UnionAll, Window, WindowSpec,
 };
 
 use crate::hybrid::{PerRow, Recompute, RecomputeTouched};
@@ -161,6 +161,12 @@ fn operator(tree: &Tree, node: &Node) -> Result<Arc<dyn Operator>> {
                 number: number.clone(),
             })?)
         }
+        Kind::Window { partition, order, calls } => Arc::new(Window::try_new(WindowSpec {
+            input: input(0)?,
+            partition: partition.clone(),
+            order: order.clone(),
+            calls: calls.clone(),
+        })?),
         Kind::Constant { region } => Arc::new(Recompute::new(region.clone(), Vec::new(), detail)),
         Kind::ByGroup { region, keys, width, what } => {
             let about = (what.name(), detail);

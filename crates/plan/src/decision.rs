@@ -90,6 +90,8 @@ const JOIN: Prior = Prior { delta_ns: 400.0, full_ns: 180.0, fanout: 1.0 };
 const AGGREGATE: Prior = Prior { delta_ns: 250.0, full_ns: 90.0, fanout: 0.1 };
 const DISTINCT: Prior = Prior { delta_ns: 250.0, full_ns: 90.0, fanout: 0.3 };
 const TOP_K: Prior = Prior { delta_ns: 400.0, full_ns: 250.0, fanout: 0.3 };
+/// Per row that a change may affect, and per row of all.
+const WINDOW: Prior = Prior { delta_ns: 300.0, full_ns: 300.0, fanout: 1.0 };
 const RECOMPUTE: Prior = Prior { delta_ns: 350.0, full_ns: 250.0, fanout: 1.0 };
 const UNNEST: Prior = Prior { delta_ns: 200.0, full_ns: 100.0, fanout: 3.0 };
 /// Per row of a touched group, and per row of all.
@@ -221,6 +223,13 @@ fn costs(tree: &Tree, stats: &ViewStats) -> Costs {
                 (TOP_K, flow)
             }
             Kind::TopK { .. } => (TOP_K, grouped(sum, TOP_K.fanout)),
+            Kind::Window { .. } => {
+                let changed = (sum.delta * GROUP_ROWS).min(sum.total);
+                costs.incremental += changed * WINDOW.delta_ns;
+                costs.full += sum.total * WINDOW.full_ns;
+                flows.push(Flow { delta: changed, total: sum.total });
+                continue;
+            }
             Kind::PerRow { .. } => (UNNEST, scaled(sum, UNNEST.fanout)),
             Kind::ByGroup { what, .. } => {
                 // The query runs twice, before and after.

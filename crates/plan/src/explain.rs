@@ -66,6 +66,7 @@ fn about(node: &Node) -> String {
         Kind::Aggregate { .. } => "  [state: groups]".into(),
         Kind::Distinct => "  [state: a counter per row]".into(),
         Kind::TopK { .. } => "  [state: all rows in order]".into(),
+        Kind::Window { .. } => "  [state: all rows in order]".into(),
         Kind::ByGroup { .. } => "  [state: all rows; recomputes touched groups]".into(),
         Kind::PerRow { .. } => String::new(),
         Kind::Hybrid { reason, .. } => {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, SchemaRef};
-use deltaic_ops::{AggregateCall, Evaluator, JoinKind};
+use deltaic_ops::{AggregateCall, Evaluator, JoinKind, WindowCall};
 use deltaic_state::SortKey;
 
 use crate::hybrid::Region;
@@ -45,6 +45,8 @@ pub(crate) enum Kind {
         limit: u64,
         number: Option<Field>,
     },
+    /// Window functions over ordered partitions.
+    Window { partition: Vec<usize>, order: Vec<SortKey>, calls: Vec<WindowCall> },
     /// Recomputes touched groups of the first `width` columns of its input.
     ByGroup { region: Arc<Region>, keys: Vec<usize>, width: usize, what: ByGroup },
     /// Computes rows from each row by itself.
@@ -66,7 +68,7 @@ impl ByGroup {
     /// Name in explain.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Window => "Window",
+            Self::Window => "GenericWindow",
             Self::Aggregate => "GenericAggregate",
         }
     }
@@ -163,6 +165,7 @@ impl Kind {
             Self::Aggregate { .. } => "Aggregate",
             Self::Distinct => "Distinct",
             Self::TopK { .. } => "TopK",
+            Self::Window { .. } => "Window",
             Self::ByGroup { what, .. } => what.name(),
             Self::PerRow { .. } => "Unnest",
             Self::Hybrid { .. } => "Recompute",

@@ -198,7 +198,9 @@ fn technique_of(tree: &Tree, append_only: bool) -> Technique {
         Technique::GenericAggregate
     } else if any(|kind| matches!(kind, Kind::Aggregate { .. } | Kind::Distinct)) {
         Technique::GroupAggregate
-    } else if any(|kind| matches!(kind, Kind::TopK { .. } | Kind::ByGroup { .. })) {
+    } else if any(|kind| {
+        matches!(kind, Kind::TopK { .. } | Kind::Window { .. } | Kind::ByGroup { .. })
+    }) {
         Technique::WindowFunction
     } else if append_only && !any(|kind| matches!(kind, Kind::Join { .. })) {
         Technique::AppendOnly

@@ -116,9 +116,8 @@ impl Carry {
                 let sums = sums::over_spans(plan, accumulator, entries, side, spans, Some(base))?;
                 columns.push(sums.gather(&numbers));
             }
-            for (&(column, greatest), base) in framed.extremes.iter().zip(&carried.extremes) {
-                let column = entries.column(column);
-                columns.push(extremes::over_spans(column, greatest, side, spans, Some(base))?);
+            for (&extreme, base) in framed.extremes.iter().zip(&carried.extremes) {
+                columns.push(extremes::over_spans(extreme, entries, side, spans, Some(base))?);
             }
         }
         Ok(columns)

@@ -3,21 +3,25 @@
 
 use std::collections::VecDeque;
 
-use arrow::array::{Array, ArrayRef, UInt32Array};
-use arrow::compute::{SortOptions, concat, sort_to_indices, take};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
+use arrow::compute::{SortOptions, concat, nullif, sort_to_indices, take};
 use deltaic_batch::Result;
 
+use super::plan::Extreme;
 use super::side::{Side, Spans};
+use crate::aggregate::accumulate::wrong_type;
 
-/// The least or greatest value of a column (one value per entry) over each span, NULL where there is
-/// none. `base`, one value per stretch, counts too.
+/// The least or greatest value over each span, NULL where there is none. `base`, one value per
+/// stretch, counts too.
 pub(super) fn over_spans(
-    column: &ArrayRef,
-    greatest: bool,
+    extreme: Extreme,
+    entries: &RecordBatch,
     side: &Side,
     (spans, stretch): (&Spans, &[u32]),
     base: Option<&ArrayRef>,
 ) -> Result<ArrayRef> {
+    let column = seen(extreme, entries)?;
+    let greatest = extreme.greatest;
     let all = match base {
         Some(base) => concat(&[column.as_ref(), base.as_ref()])?,
         None => column.clone(),
@@ -28,7 +32,7 @@ pub(super) fn over_spans(
     (0_u32..).zip(order.values()).for_each(|(place, &at)| rank[at as usize] = place);
     let nulls = all.logical_nulls();
     let is_valid = |at: u32| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(at as usize));
-    let entries = u32::try_from(column.len()).unwrap_or(u32::MAX);
+    let count = u32::try_from(column.len()).unwrap_or(u32::MAX);
 
     // Rows with their value's place in `all`; the base is before any row.
     let mut queue: VecDeque<(Option<u32>, u32)> = VecDeque::new();
@@ -39,8 +43,8 @@ pub(super) fn over_spans(
             last = Some(stretch);
             queue.clear();
             next = low;
-            if base.is_some() && is_valid(entries + stretch) {
-                queue.push_back((None, entries + stretch));
+            if base.is_some() && is_valid(count + stretch) {
+                queue.push_back((None, count + stretch));
             }
         }
         // Rows that no later span sees are passed over.
@@ -62,4 +66,13 @@ pub(super) fn over_spans(
         best.push(queue.front().map(|&(_, at)| at));
     }
     Ok(take(&all, &best.into_iter().collect::<UInt32Array>(), None)?)
+}
+
+/// The column, NULL where the filter is not TRUE.
+fn seen(extreme: Extreme, entries: &RecordBatch) -> Result<ArrayRef> {
+    let column = entries.column(extreme.values.input);
+    let Some(filter) = extreme.values.filter else { return Ok(column.clone()) };
+    let filter = entries.column(filter).as_boolean_opt().ok_or_else(wrong_type)?;
+    let hidden = filter.iter().map(|is_true| Some(is_true != Some(true))).collect();
+    Ok(nullif(column, &hidden)?)
 }

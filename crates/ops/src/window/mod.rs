@@ -19,7 +19,7 @@
 //!
 //! **Negative counts**: a row of negative weight is not there.
 //!
-//! **Refuses**: frames by distance (`RANGE` with an offset), `DISTINCT`, `FILTER`, `IGNORE NULLS`,
+//! **Refuses**: frames by distance (`RANGE` with an offset), `DISTINCT`, `IGNORE NULLS`,
 //! and functions that are not in [`WindowFunction`].
 
 mod carry;
@@ -77,6 +77,7 @@ const PART_ROWS: i64 = if cfg!(test) { 12 } else { 1 << 16 };
 /// let total = WindowCall {
 ///     function: WindowFunction::Aggregate(AggregateFunction::Sum),
 ///     input: Some(1),
+///     filter: None,
 ///     frame: WindowFrame {
 ///         start: FrameBound::Unbounded,
 ///         end: FrameBound::Rows(0),

@@ -5,7 +5,7 @@ use deltaic_batch::{Error, Result};
 use deltaic_state::AccumulatorType;
 
 use super::spec::{FrameBound, WindowFrame, WindowFunction, WindowSpec};
-use crate::aggregate::plan::{Outcome, Plan as Aggregates};
+use crate::aggregate::plan::{Outcome, Plan as Aggregates, Values};
 use crate::{AggregateCall, AggregateSpec};
 
 /// The aggregates over one frame.
@@ -15,8 +15,8 @@ pub(super) struct Framed {
     pub(super) aggregates: Aggregates,
     /// Positions of its calls, in the order of the outcomes.
     pub(super) calls: Vec<usize>,
-    /// Columns and directions of MIN and MAX, each once.
-    pub(super) extremes: Vec<(usize, bool)>,
+    /// MIN and MAX, each once.
+    pub(super) extremes: Vec<Extreme>,
 }
 
 /// How far the effect of a change reaches.
@@ -34,12 +34,27 @@ pub(super) struct Needs {
     pub(super) whole: bool,
 }
 
+/// The least or the greatest value of a column, where a filter is TRUE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extreme {
+    pub(super) values: Values,
+    pub(super) greatest: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) framed: Vec<Framed>,
     pub(super) needs: Needs,
     /// `DENSE_RANK` is asked for.
     pub(super) dense: bool,
+}
+
+impl Extreme {
+    /// That of an outcome, if it is one.
+    pub(super) fn of(aggregates: &Aggregates, outcome: Outcome) -> Option<Self> {
+        let Outcome::Extreme { values, greatest } = outcome else { return None };
+        aggregates.multisets.get(values).map(|&values| Self { values, greatest })
+    }
 }
 
 impl Framed {
@@ -62,7 +77,7 @@ impl Plan {
                 function,
                 distinct: false,
                 input: call.input,
-                filter: None,
+                filter: call.filter,
                 output: call.output.clone(),
             };
             match calls.iter_mut().find(|(frame, _, _)| *frame == call.frame) {
@@ -81,11 +96,10 @@ impl Plan {
             })?;
             let mut extremes = Vec::new();
             for outcome in &aggregates.outcomes {
-                if let Outcome::Extreme { values, greatest } = *outcome {
-                    let extreme = (aggregates.multisets[values].input, greatest);
-                    if !extremes.contains(&extreme) {
-                        extremes.push(extreme);
-                    }
+                if let Some(extreme) = Extreme::of(&aggregates, *outcome)
+                    && !extremes.contains(&extreme)
+                {
+                    extremes.push(extreme);
                 }
             }
             framed.push(Framed { frame, aggregates, calls: positions, extremes });
@@ -103,7 +117,7 @@ impl Plan {
             let kinds = framed.aggregates.accumulators.iter().map(|a| a.kind.stored_as());
             types.extend(kinds);
             let extremes = framed.extremes.iter();
-            types.extend(extremes.map(|(column, _)| spec.input.field(*column).data_type().clone()));
+            types.extend(extremes.map(|e| spec.input.field(e.values.input).data_type().clone()));
         }
         types
     }

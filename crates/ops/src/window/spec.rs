@@ -28,6 +28,8 @@ pub struct WindowCall {
     pub function: WindowFunction,
     /// Its argument, a column of the input, if it has one.
     pub input: Option<usize>,
+    /// A boolean column of the input: an aggregate sees only rows where it is TRUE.
+    pub filter: Option<usize>,
     /// The rows that it sees; ranking functions and `LAG` do not look at it.
     pub frame: WindowFrame,
     /// The output column.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use arrow::array::{Array, AsArray, Float64Array, Int64Array};
+use arrow::array::{Array, AsArray, BooleanArray, Float64Array, Int64Array};
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, SchemaRef, UInt64Type};
 use proptest::prelude::*;
 
@@ -20,6 +20,7 @@ fn schema() -> SchemaRef {
         field("partition"),
         field("at"),
         Field::new("float", DataType::Float64, true),
+        Field::new("is_even", DataType::Boolean, true),
     ]))
 }
 
@@ -33,6 +34,8 @@ struct Shape {
 
 fn call((function, number, frame): (u8, i64, WindowFrame)) -> WindowCall {
     use WindowFunction as F;
+    // Aggregates of numbers see even values only if the number is odd.
+    let filter = ((8..14).contains(&function) && number % 2 != 0).then_some(4);
     let (function, input, data_type) = match function {
         0 => (F::RowNumber, None, DataType::UInt64),
         1 => (F::Rank, None, DataType::UInt64),
@@ -53,7 +56,7 @@ fn call((function, number, frame): (u8, i64, WindowFrame)) -> WindowCall {
         13 => (F::Aggregate(A::Max), Some(0), DataType::Int64),
         _ => (F::Aggregate(A::Sum), Some(3), DataType::Float64),
     };
-    WindowCall { function, input, frame, output: Field::new("call", data_type, true) }
+    WindowCall { function, input, filter, frame, output: Field::new("call", data_type, true) }
 }
 
 /// The rows of a partition in order, each as often as it is there.
@@ -94,6 +97,10 @@ fn expected(all: &BTreeMap<Row, i64>, shape: &Shape) -> BTreeMap<(Row, Vec<Strin
                     .min(i64::try_from(count).unwrap());
                 let seen: Vec<Option<i64>> =
                     (low..high).map(|i| partition[usize::try_from(i).unwrap()].2).collect();
+                let seen: Vec<Option<i64>> = match (8..14).contains(&function) && number % 2 != 0 {
+                    true => seen.into_iter().filter(|v| v.is_some_and(|v| v % 2 == 0)).collect(),
+                    false => seen,
+                };
                 let numbers: Vec<i64> = seen.iter().flatten().copied().collect();
                 let sum = || (!numbers.is_empty()).then(|| numbers.iter().sum::<i64>());
                 let shown =
@@ -142,6 +149,7 @@ fn batch(rows: &[(Row, i64)]) -> ZBatch {
         ints(rows.iter().map(|(row, _)| Some(row.0)).collect()),
         ints(rows.iter().map(|(row, _)| row.1).collect()),
         Arc::new(Float64Array::from_iter(floats)),
+        Arc::new(BooleanArray::from_iter(rows.iter().map(|(row, _)| row.2.map(|v| v % 2 == 0)))),
     ];
     let batch = RecordBatch::try_new(schema(), columns).unwrap();
     ZBatch::try_new(batch, rows.iter().map(|(_, weight)| *weight).collect::<Vec<i64>>()).unwrap()
@@ -259,7 +267,7 @@ proptest! {
                     column.is_valid(row).then(|| column.value(row))
                 };
                 for row in 0..piece.num_rows() {
-                    let values = columns[4..].iter().map(|column| shown(column, row)).collect();
+                    let values = columns[5..].iter().map(|column| shown(column, row)).collect();
                     let key = ((int(1, row).unwrap(), int(2, row), int(0, row)), values);
                     *emitted.entry(key).or_insert(0) += piece.weights()[row];
                 }

@@ -7,7 +7,7 @@ use arrow::compute::{concat, take};
 use deltaic_batch::Result;
 
 use super::carry::Carry;
-use super::plan::Plan;
+use super::plan::{Extreme, Framed, Plan};
 use super::side::{Side, Spans};
 use super::spec::{FrameBound, WindowCall, WindowFunction, WindowSpec};
 use super::{extremes, sums};
@@ -49,10 +49,9 @@ impl Input<'_> {
                 accumulators.push(sums);
             }
             let mut extremes = Vec::with_capacity(framed.extremes.len());
-            for (at, &(column, greatest)) in framed.extremes.iter().enumerate() {
+            for (at, &extreme) in framed.extremes.iter().enumerate() {
                 let base = carried.map(|carried| &carried.extremes[at]);
-                let column = self.entries.column(column);
-                extremes.push(extremes::over_spans(column, greatest, side, spans, base)?);
+                extremes.push(extremes::over_spans(extreme, self.entries, side, spans, base)?);
             }
             let numbers: Vec<u32> = (0_u32..).take(side.len()).collect();
             let key = |row: u32| self.partition(side, row);
@@ -200,9 +199,8 @@ impl Input<'_> {
 }
 
 /// Which of a frame's extremes a call asks for.
-fn extreme(framed: &super::plan::Framed, outcome: Outcome) -> Option<usize> {
-    let Outcome::Extreme { values, greatest } = outcome else { return None };
-    let wanted = (framed.aggregates.multisets.get(values)?.input, greatest);
+fn extreme(framed: &Framed, outcome: Outcome) -> Option<usize> {
+    let wanted = Extreme::of(&framed.aggregates, outcome)?;
     framed.extremes.iter().position(|extreme| *extreme == wanted)
 }
 

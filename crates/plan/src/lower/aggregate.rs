@@ -179,8 +179,24 @@ fn call(expr: &Expr, output: Field, columns: &mut Columns) -> Option<AggregateCa
         return None;
     };
     let AggregateFunctionParams { args, distinct, filter, .. } = params;
+    let function = function(func.name(), &args, distinct)?;
+    // The extremum of distinct values is the extremum.
+    let extremum = matches!(function, AggregateFunction::Min | AggregateFunction::Max);
+    let input = match function {
+        AggregateFunction::CountStar => None,
+        _ => Some(columns.number(args.first()?)),
+    };
+    let filter = match filter.as_deref() {
+        Some(Expr::Literal(ScalarValue::Boolean(Some(true)), _)) | None => None,
+        Some(condition) => Some(columns.number(condition)),
+    };
+    Some(AggregateCall { function, distinct: distinct && !extremum, input, filter, output })
+}
+
+/// The function of a name with these arguments, if it is one of ours.
+pub(super) fn function(name: &str, args: &[Expr], distinct: bool) -> Option<AggregateFunction> {
     let argument = args.first().filter(|_| args.len() == 1);
-    let function = match (func.name(), argument) {
+    Some(match (name, argument) {
         ("count", None) if args.is_empty() => AggregateFunction::CountStar,
         ("count", Some(Expr::Literal(value, _))) if !value.is_null() && !distinct => {
             AggregateFunction::CountStar
@@ -193,16 +209,5 @@ fn call(expr: &Expr, output: Field, columns: &mut Columns) -> Option<AggregateCa
         ("bool_and", Some(_)) => AggregateFunction::BoolAnd,
         ("bool_or", Some(_)) => AggregateFunction::BoolOr,
         _ => return None,
-    };
-    // The extremum of distinct values is the extremum.
-    let extremum = matches!(function, AggregateFunction::Min | AggregateFunction::Max);
-    let input = match function {
-        AggregateFunction::CountStar => None,
-        _ => Some(columns.number(argument?)),
-    };
-    let filter = match filter.as_deref() {
-        Some(Expr::Literal(ScalarValue::Boolean(Some(true)), _)) | None => None,
-        Some(condition) => Some(columns.number(condition)),
-    };
-    Some(AggregateCall { function, distinct: distinct && !extremum, input, filter, output })
+    })
 }

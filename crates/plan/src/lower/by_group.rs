@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Window};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use deltaic_batch::Result;
 
 use super::Lowering;
@@ -14,12 +14,6 @@ use crate::session::batch::relaxed;
 use crate::tree::{ByGroup, Kind, NodeIx};
 
 impl Lowering {
-    /// Windows whose partitions have something in common.
-    pub(super) fn window(&mut self, plan: &LogicalPlan, window: &Window) -> Result<NodeIx> {
-        let keys = common_partition(&window.window_expr);
-        self.by_group(plan, &window.input, &keys, ByGroup::Window)
-    }
-
     /// An aggregate of functions that cannot take back a row.
     pub(super) fn generic_aggregate(&mut self, node: Aggregate) -> Result<NodeIx> {
         let (input, keys) = (node.input.clone(), node.group_expr.clone());
@@ -28,7 +22,7 @@ impl Lowering {
 
     /// The plan's top node by touched group; as a hybrid node without a key, or if some type has no
     /// order.
-    fn by_group(
+    pub(super) fn by_group(
         &mut self,
         plan: &LogicalPlan,
         input: &LogicalPlan,
@@ -72,18 +66,4 @@ impl Lowering {
         let kind = Kind::ByGroup { region, keys, width, what };
         Ok(self.tree.add(kind, vec![side.node], output, detail, &spec))
     }
-}
-
-/// What all windows are partitioned by.
-fn common_partition(windows: &[Expr]) -> Vec<Expr> {
-    let mut common: Option<Vec<Expr>> = None;
-    for window in windows {
-        let Expr::WindowFunction(call) = window.clone().unalias() else { return Vec::new() };
-        let own = call.params.partition_by;
-        common = Some(match common {
-            None => own,
-            Some(common) => common.into_iter().filter(|expr| own.contains(expr)).collect(),
-        });
-    }
-    common.unwrap_or_default()
 }

@@ -28,6 +28,7 @@ mod grouping_sets;
 mod join;
 mod region;
 mod top_k;
+mod window;
 
 /// Column numbers of more columns than this are not listed in explain.
 const COLUMNS_SHOWN: usize = 8;

@@ -182,7 +182,7 @@ impl Lowering {
     }
 
     /// The input's columns, and those that the order needs besides.
-    fn computed(
+    pub(super) fn computed(
         &mut self,
         input: NodeIx,
         schema: &DFSchema,
@@ -319,7 +319,7 @@ fn literal(expr: &Expr) -> Option<i128> {
 }
 
 /// Types whose order in state is that of batch execution.
-fn has_order(data_type: &DataType) -> bool {
+pub(super) fn has_order(data_type: &DataType) -> bool {
     use IntervalUnit::{DayTime, MonthDayNano};
     !data_type.is_nested()
         && !matches!(data_type, DataType::Null | DataType::Interval(DayTime | MonthDayNano))

@@ -53,16 +53,28 @@ Project orders.region, orders.id
 }
 
 #[test]
-fn windows_are_recomputed_by_what_they_have_in_common() {
-    let by_partition = plan(
+fn windows_are_kept_in_order_or_recomputed_by_partition() {
+    let own = plan(
         "SELECT id, rank() OVER (PARTITION BY region, id ORDER BY amount) AS a,
-         sum(amount) OVER (PARTITION BY region ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s FROM orders",
+         sum(amount) OVER (PARTITION BY region ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s,
+         row_number() OVER (ORDER BY amount) AS n FROM orders",
+    );
+    assert_eq!(own.explain().matches("[state: all rows in order]").count(), 3);
+    assert_eq!(own.technique(), Technique::WindowFunction);
+    assert!(own.issues().is_empty());
+    // A change reaches rows near it for one of these and peers for the other.
+    let apart = plan(
+        "SELECT id, rank() OVER w AS a, lag(id) OVER w AS l FROM orders WINDOW w AS (ORDER BY amount)",
+    );
+    assert_eq!(apart.explain().matches("[state: all rows in order]").count(), 2);
+    let by_partition = plan(
+        "SELECT id, ntile(4) OVER (PARTITION BY region ORDER BY amount) AS a,
+         cume_dist() OVER (PARTITION BY region, id ORDER BY amount) AS c FROM orders",
     );
     let explain = by_partition.explain();
     assert_eq!(explain.matches("[state: all rows; recomputes touched groups]").count(), 2);
     assert_eq!(by_partition.technique(), Technique::WindowFunction);
-    assert!(by_partition.issues().is_empty());
-    let over_all = plan("SELECT id, rank() OVER (ORDER BY amount) AS a FROM orders");
+    let over_all = plan("SELECT id, ntile(4) OVER (ORDER BY amount) AS a FROM orders");
     assert!(over_all.explain().contains("HYBRID: windows without a common PARTITION BY"));
     assert_eq!(over_all.technique(), Technique::Hybrid);
     assert_eq!(over_all.issues()[0].0, "PLAN_NOT_INCREMENTALIZABLE");
