@@ -21,8 +21,8 @@ use deltaic_state::{Slot, SortKey};
 
 /// Rows of a group in the first table.
 const GROUP_ROWS: i64 = 10;
-/// Rows of a partition of windows there.
-const PARTITION_ROWS: i64 = 100_000;
+/// Partitions of windows there, which grow with the state.
+const PARTITIONS: i64 = 100;
 const DELTAS: [usize; 3] = [1, 100, 10_000];
 /// Rows that are retracted at a time in the second table.
 const BATCH_ROWS: usize = 1_000;
@@ -31,8 +31,8 @@ const BATCH_ROWS: usize = 1_000;
 struct Case {
     name: &'static str,
     operator: Arc<dyn Operator>,
-    /// Rows per key.
-    group_rows: i64,
+    /// Partitions are few and large, instead of groups of ten rows.
+    is_window: bool,
     /// Whether the rows of a delta come after all others in their order.
     appends: bool,
 }
@@ -95,7 +95,7 @@ fn cases() -> Result<Vec<Case>> {
     let aggregate = |name, calls| -> Result<Case> {
         let spec = AggregateSpec { input: schema(), keys: vec![0], calls };
         let operator = Arc::new(Aggregate::try_new(spec)?);
-        Ok(Case { name, operator, group_rows: GROUP_ROWS, appends: false })
+        Ok(Case { name, operator, is_window: false, appends: false })
     };
     let join = |name, kind: JoinKind| -> Result<Case> {
         let columns = kind.columns(&schema(), &schema());
@@ -115,7 +115,7 @@ fn cases() -> Result<Vec<Case>> {
             output,
             detail: String::new(),
         })?);
-        Ok(Case { name, operator, group_rows: GROUP_ROWS, appends: false })
+        Ok(Case { name, operator, is_window: false, appends: false })
     };
     let order = vec![SortKey { column: 1, descending: false, nulls_first: false }];
     let window = |name, function, input, start, appends| -> Result<Case> {
@@ -128,7 +128,7 @@ fn cases() -> Result<Vec<Case>> {
         let calls = vec![WindowCall { function, input, filter: None, frame, output }];
         let spec = WindowSpec { input: schema(), partition: vec![0], order: order.clone(), calls };
         let operator = Arc::new(Window::try_new(spec)?);
-        Ok(Case { name, operator, group_rows: PARTITION_ROWS, appends })
+        Ok(Case { name, operator, is_window: true, appends })
     };
     let top = TopK::try_new(TopKSpec {
         input: schema(),
@@ -150,13 +150,13 @@ fn cases() -> Result<Vec<Case>> {
         Case {
             name: "distinct",
             operator: Arc::new(Distinct::try_new(schema())?),
-            group_rows: GROUP_ROWS,
+            is_window: false,
             appends: false,
         },
         join("inner join", JoinKind::Inner)?,
         join("left join", JoinKind::Left)?,
         join("anti join", JoinKind::LeftAnti)?,
-        Case { name: "top 3", operator: Arc::new(top), group_rows: GROUP_ROWS, appends: false },
+        Case { name: "top 3", operator: Arc::new(top), is_window: false, appends: false },
         window(
             "lag",
             WindowFunction::Offset { rows: -1, default: None },
@@ -232,7 +232,8 @@ impl<'a> Run<'a> {
 
 /// Median time of a step for each size of delta.
 fn small_deltas(case: &Case, size: usize) -> Result<[Duration; DELTAS.len()]> {
-    let keys = (i64::try_from(size).unwrap_or(i64::MAX) / case.group_rows).max(1);
+    let groups = i64::try_from(size).unwrap_or(i64::MAX) / GROUP_ROWS;
+    let keys = if case.is_window { PARTITIONS } else { groups };
     let of = |i: usize| i64::try_from(i).unwrap_or(0) % keys;
     let mut run = Run::new(case)?;
     run.load(rows(0..size, of, 1)?)?;

@@ -288,12 +288,20 @@ impl Step<'_> {
             let end = start + groups[start..].iter().take_while(|&&other| other == group).count();
             let changed = i64::try_from(end - start).unwrap_or(i64::MAX);
             let count = counts[group as usize].saturating_add(changed).max(0);
-            if !part.is_empty() && rows + count > PART_ROWS {
+            let is_large = count > SMALL_ROWS;
+            let needs = self.window.plan.needs;
+            let read = match is_large && !needs.whole && !needs.carries() {
+                true => {
+                    changed.saturating_mul(i64::try_from(2 * needs.reach + 1).unwrap_or(i64::MAX))
+                }
+                false => count,
+            };
+            if !part.is_empty() && rows + read > PART_ROWS {
                 parts.push(std::mem::take(&mut part));
                 rows = 0;
             }
-            rows = rows.saturating_add(count);
-            part.push(Touched { group, changes: start..end, is_large: count > SMALL_ROWS });
+            rows = rows.saturating_add(read);
+            part.push(Touched { group, changes: start..end, is_large });
             start = end;
         }
         if !part.is_empty() {
