@@ -44,6 +44,7 @@ mod signed;
 mod stages;
 pub(crate) mod ties;
 mod time_zone;
+mod twins;
 mod using;
 
 use provider::Planning;

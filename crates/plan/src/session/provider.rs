@@ -25,7 +25,7 @@ use deltaic_batch::Error;
 use super::fields::StructFields;
 use super::parse::{self, Parsed};
 use super::signed::SignedCalls;
-use super::{distinct_from, numbers, set_operations, time_zone, using};
+use super::{distinct_from, numbers, set_operations, time_zone, twins, using};
 use crate::catalog::{Source, SourceTable, Sources};
 use crate::{ddl, errors};
 
@@ -123,6 +123,7 @@ impl<'a> Planning<'a> {
             self.aliases.borrow_mut().entry(name).or_insert(spelling);
         }
         distinct_from::mark(&mut query);
+        twins::mark(&mut query);
         using::mark(&mut query)?;
         set_operations::mark(&mut query);
         time_zone::mark(&mut query);

@@ -34,6 +34,23 @@ fn names_keep_the_spelling_of_their_definition() {
 }
 
 #[test]
+fn columns_of_one_name_are_fine_where_names_have_no_meaning() {
+    assert_eq!(
+        names("SELECT * FROM (SELECT id, id + 1 AS id, 7, 7 FROM orders) AS v(a, b, c, d)"),
+        ["a", "b", "c", "d"]
+    );
+    assert_eq!(names("WITH v(a, b) AS (SELECT id, id FROM orders) SELECT b FROM v"), ["b"]);
+    assert_eq!(
+        names("SELECT id, amount FROM orders UNION ALL SELECT 1 AS x, 2 AS x"),
+        ["Id", "Amount"]
+    );
+    assert_eq!(names("SELECT id FROM orders WHERE EXISTS (SELECT 1, 1)"), ["Id"]);
+    let sources = sources(&[("orders", "Id INT")]);
+    let error = session().query_schema("SELECT id, id FROM orders", &sources).unwrap_err();
+    assert_eq!(error.code(), "COLUMN_ALREADY_EXISTS");
+}
+
+#[test]
 fn views_are_inlined() {
     let mut sources = sources(&[("t", "A INT")]);
     sources.insert("v".into(), Source::View { sql: "SELECT a AS `Bee` FROM t".into() });
