@@ -3,9 +3,12 @@
 //! the answer that the file expects.
 //!
 //! The format is SQLite's: records of a statement, or of a query with its answer, separated by empty
-//! lines; `skipif` and `onlyif` name engines, of which we are `postgresql`.
+//! lines; `skipif` and `onlyif` name engines, of which we are `postgresql`. DataFusion's files end in
+//! `.slt`: there answers are lines ([`lines`]), statements make tables of any type, and other
+//! records than queries of rows are left out.
 
 mod answer;
+mod lines;
 mod records;
 mod tables;
 
@@ -15,7 +18,7 @@ use std::path::Path;
 
 use deltaic_batch::ZBatch;
 use deltaic_exec::CircuitOptions;
-use deltaic_plan::{Session, SessionOptions};
+use deltaic_plan::{Session, SessionOptions, Technique};
 
 use answer::Answer;
 use records::{Query, Record};
@@ -37,8 +40,10 @@ pub struct Outcome {
     pub unexpected: Vec<String>,
     /// Views that are not equal to the batch run.
     pub wrong: Vec<String>,
-    /// Statements that are not understood.
+    /// Statements and records that are not understood.
     pub statements: BTreeMap<String, u64>,
+    /// Queries whose value is another one in every run.
+    pub volatile: u64,
 }
 
 impl Outcome {
@@ -46,6 +51,7 @@ impl Outcome {
     pub fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.divisions += other.divisions;
+        self.volatile += other.volatile;
         self.unexpected.extend(other.unexpected);
         self.wrong.extend(other.wrong);
         for (name, count) in other.statements {
@@ -65,11 +71,13 @@ impl Outcome {
     pub fn report(&self, name: &str) -> String {
         let refused: u64 = self.refused.values().map(|(count, _)| count).sum();
         let mut text = format!(
-            "{name}: {} views pass, {} wrong, {} unexpected answers, {} divide integers, {refused} refused",
+            "{name}: {} views pass, {} wrong, {} unexpected answers, {} divide integers, {} volatile, \
+             {refused} refused",
             self.passed,
             self.wrong.len(),
             self.unexpected.len(),
             self.divisions,
+            self.volatile,
         );
         for (code, (count, first)) in &self.refused {
             let _ = write!(text, "\n  refused {code} {count}: {first}");
@@ -99,7 +107,9 @@ pub fn run_file(path: &Path, sample: Sample) -> Result<Outcome, String> {
     let text = records::read(path)?;
     let options = SessionOptions { time_zone: "UTC".to_owned(), now_us: Some(0) };
     let session = Session::try_new(options).map_err(|e| e.to_string())?;
-    let mut run = Run { session, tables: Tables::new(sample.seed), outcome: Outcome::default() };
+    let is_lines = path.to_string_lossy().trim_end_matches(".gz").ends_with(".slt");
+    let tables = Tables::new(sample.seed, is_lines);
+    let mut run = Run { session, tables, outcome: Outcome::default() };
     let mut number = sample.seed;
     for record in records::parse(&text) {
         match record {
@@ -107,7 +117,7 @@ pub fn run_file(path: &Path, sample: Sample) -> Result<Outcome, String> {
             Record::Query(query) => {
                 number = number.wrapping_add(1);
                 if number.is_multiple_of(sample.every.max(1)) {
-                    run.query(&query);
+                    if is_lines { run.query_of_lines(&query) } else { run.query(&query) }
                 }
             }
         }
@@ -137,18 +147,14 @@ impl Run {
             Err(error) if error.code() == "COLUMN_ALREADY_EXISTS" && !query.is_renamed() => {
                 return self.query(&query.renamed());
             }
-            Err(error) => {
-                let first = (0, format!("{error}\n    {}", query.sql));
-                self.outcome.refused.entry(error.code().to_owned()).or_insert(first).0 += 1;
-                return;
-            }
+            Err(error) => return self.refuse(&error, query),
         };
         let expected = match Answer::of(&batch) {
             Ok(answer) => answer,
             Err(why) => return self.outcome.wrong.push(format!("{}: {why}", query.sql)),
         };
         for in_pieces in [true, false] {
-            match self.view(&query.sql, in_pieces) {
+            match self.view(&query.sql, in_pieces).and_then(|bag| Answer::of_bag(&bag)) {
                 Ok(answer) if answer.is_same_bag(&expected) => {}
                 Ok(answer) => {
                     let (got, want) = (answer.shown(), expected.shown());
@@ -168,8 +174,76 @@ impl Run {
         }
     }
 
+    /// A query whose answer is lines.
+    fn query_of_lines(&mut self, query: &Query) {
+        let (session, sources) = (&self.session, self.tables.sources());
+        if !query.is_of_rows() {
+            return self.leave_out("records that are no query of rows");
+        }
+        let batch = session.run_batch(&query.sql, sources, self.tables.batches());
+        let view = session.plan_view(&query.sql, sources);
+        let batch = match (batch, view) {
+            (Ok((_, batches)), Ok(view)) => {
+                if view.technique() == Technique::CompleteRecompute {
+                    self.outcome.volatile += 1;
+                    return;
+                }
+                batches
+            }
+            (Err(error), _) | (_, Err(error)) if error.code() == "COLUMN_ALREADY_EXISTS" => {
+                if query.is_renamed() {
+                    return self.refuse(&error, query);
+                }
+                return self.query_of_lines(&query.renamed());
+            }
+            (Err(error), _) if error.code() == "TABLE_OR_VIEW_NOT_FOUND" => {
+                return self.leave_out("queries of tables that are not there");
+            }
+            (Err(error), _) | (_, Err(error)) => return self.refuse(&error, query),
+        };
+        let expected = match lines::of(&batch) {
+            Ok(lines) => lines,
+            Err(why) => return self.outcome.wrong.push(format!("{}: {why}", query.sql)),
+        };
+        let shown = |lines: &[String]| {
+            format!(
+                "{} rows: {}",
+                lines.len(),
+                lines.iter().take(4).cloned().collect::<Vec<_>>().join(" | ")
+            )
+        };
+        for in_pieces in [true, false] {
+            let rows = self.view(&query.sql, in_pieces).and_then(|bag| lines::of_bag(&bag));
+            match rows {
+                Ok(lines) if lines == expected => {}
+                Ok(lines) => {
+                    let (got, want) = (shown(&lines), shown(&expected));
+                    let what = format!("{}\n    view {got}\n    batch {want}", query.sql);
+                    return self.outcome.wrong.push(what);
+                }
+                Err(why) => return self.outcome.wrong.push(format!("{}\n    {why}", query.sql)),
+            }
+        }
+        if lines::are_same(&expected, query.lines()) {
+            self.outcome.passed += 1;
+        } else {
+            let (ours, file) = (shown(&expected), shown(query.lines()));
+            let what = format!("{}\n    ours {ours}\n    file {file}", query.sql);
+            self.outcome.unexpected.push(what);
+        }
+    }
+
+    fn leave_out(&mut self, what: &str) {
+        *self.outcome.statements.entry(what.to_owned()).or_default() += 1;
+    }
+
+    fn refuse(&mut self, error: &deltaic_batch::Error, query: &Query) {
+        let first = (0, format!("{error}\n    {}", query.sql));
+        self.outcome.refused.entry(error.code().to_owned()).or_insert(first).0 += 1;
+    }
+
     /// The rows of a view that sees the tables' rows come, in pieces or at once.
-    fn view(&self, sql: &str, in_pieces: bool) -> Result<Answer, String> {
+    fn view(&self, sql: &str, in_pieces: bool) -> Result<ZBatch, String> {
         let say = |e: deltaic_batch::Error| e.to_string();
         let view = self.session.plan_view(sql, self.tables.sources()).map_err(say)?;
         let mut circuit = view.circuit(CircuitOptions { shards: 1, checks: false }).map_err(say)?;
@@ -179,6 +253,6 @@ impl Run {
             deltas.extend(out.remove("view"));
         }
         let rows = ZBatch::concat(&view.schema(), &deltas).and_then(|all| all.consolidate());
-        Answer::of_bag(&rows.map_err(say)?)
+        rows.map_err(say)
     }
 }

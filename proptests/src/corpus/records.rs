@@ -100,6 +100,19 @@ impl Query {
         Self { sql, types, sort: self.sort, lines, is_renamed: true }
     }
 
+    /// It begins as a query, and has no parameters.
+    pub(super) fn is_of_rows(&self) -> bool {
+        let first = self.sql.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+        let word: String = first.chars().take_while(char::is_ascii_alphabetic).collect();
+        let is_query = ["SELECT", "WITH", "VALUES"].contains(&word.to_ascii_uppercase().as_str());
+        is_query && self.types != "error" && !self.sql.contains('$')
+    }
+
+    /// The answer's lines.
+    pub(super) fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
     pub(super) fn is_renamed(&self) -> bool {
         self.is_renamed
     }

@@ -17,6 +17,8 @@ pub(super) struct Tables {
     sources: Sources,
     tables: BTreeMap<String, Table>,
     seed: u64,
+    /// Types are our own names for them, not SQLite's.
+    own_types: bool,
 }
 
 struct Table {
@@ -27,8 +29,8 @@ struct Table {
 }
 
 impl Tables {
-    pub(super) fn new(seed: u64) -> Self {
-        Self { sources: Sources::new(), tables: BTreeMap::new(), seed }
+    pub(super) fn new(seed: u64, own_types: bool) -> Self {
+        Self { sources: Sources::new(), tables: BTreeMap::new(), seed, own_types }
     }
 
     pub(super) fn sources(&self) -> &Sources {
@@ -64,8 +66,12 @@ impl Tables {
             sql.split_whitespace().take(4).map(str::to_ascii_uppercase).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words.as_slice() {
-            ["CREATE", "TABLE", ..] => self.create_table(after(sql, "TABLE")),
-            ["CREATE", "VIEW", ..] => self.create_view(after(sql, "VIEW")),
+            ["CREATE", "TABLE", ..] | ["CREATE", "OR", "REPLACE", "TABLE"] => {
+                self.create_table(session, after(sql, "TABLE"))
+            }
+            ["CREATE", "VIEW", ..] | ["CREATE", "OR", "REPLACE", "VIEW"] => {
+                self.create_view(after(sql, "VIEW"))
+            }
             ["CREATE", "INDEX", ..] | ["CREATE", "UNIQUE", "INDEX", ..] => Ok(()),
             ["DROP", "INDEX", ..] | ["REINDEX", ..] => Ok(()),
             ["DROP", "TABLE" | "VIEW", ..] => {
@@ -80,33 +86,68 @@ impl Tables {
         }
     }
 
-    fn create_table(&mut self, rest: &str) -> Result<(), String> {
-        let (name, columns) = rest.split_once('(').ok_or("CREATE TABLE … AS")?;
-        let columns = columns.trim_end().strip_suffix(')').ok_or("CREATE TABLE … AS")?;
-        let mut fields = Vec::new();
-        for column in split_commas(columns) {
-            let mut words = column.split_whitespace();
-            let (Some(column), data_type) = (words.next(), words.next().unwrap_or("TEXT")) else {
-                continue;
-            };
-            let constraints = ["PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "CONSTRAINT"];
-            if constraints.iter().any(|word| column.to_ascii_uppercase().starts_with(word)) {
-                continue;
+    fn create_table(&mut self, session: &Session, rest: &str) -> Result<(), String> {
+        let rest = rest.strip_prefix("IF NOT EXISTS").unwrap_or(rest).trim();
+        let end = rest.find(|c: char| c == '(' || c.is_whitespace()).ok_or("CREATE TABLE")?;
+        let (name, rest) = (name_of(&rest[..end]), rest[end..].trim());
+        let (columns, query) = match rest.strip_prefix('(') {
+            None => (None, Some(rest)),
+            Some(inner) => {
+                let end = closing(inner).ok_or("CREATE TABLE")?;
+                let query = Some(inner[end + 1..].trim()).filter(|query| !query.is_empty());
+                (Some(&inner[..end]), query)
             }
-            fields.push(Field::new(name_of(column), type_of(data_type), true));
-        }
-        let schema = Arc::new(Schema::new(fields));
-        let name = name_of(name.trim());
+        };
+        let query = match query.map(|query| query.split_at_checked(2)) {
+            None => None,
+            Some(Some((word, query))) if word.eq_ignore_ascii_case("AS") => Some(query.trim()),
+            Some(_) => return Err("CREATE TABLE with options".to_owned()),
+        };
+        let rows = query.map(|query| self.run(session, query)).transpose()?;
+        let schema = match (columns, &rows) {
+            (Some(columns), _) => Arc::new(Schema::new(self.fields(session, columns)?)),
+            (None, Some(rows)) => rows.rows().schema(),
+            (None, None) => return Err("CREATE TABLE".to_owned()),
+        };
         let table = SourceTable { schema: schema.clone(), append_only: false, rows: None };
         self.sources.insert(name.clone(), Source::Table(table));
-        let rows = ZBatch::empty(schema.clone());
-        self.tables.insert(name, Table { schema, pieces: vec![rows.clone()], rows });
-        Ok(())
+        let empty = ZBatch::empty(schema.clone());
+        self.tables
+            .insert(name.clone(), Table { schema, pieces: vec![empty.clone()], rows: empty });
+        match rows {
+            Some(rows) => self.change(&name, rows),
+            None => Ok(()),
+        }
+    }
+
+    fn fields(&self, session: &Session, columns: &str) -> Result<Vec<Field>, String> {
+        let mut fields = Vec::new();
+        for column in split_commas(columns) {
+            let column = column.trim();
+            let (name, rest) = column.split_once(char::is_whitespace).unwrap_or((column, "TEXT"));
+            let constraints = ["PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "CONSTRAINT"];
+            if constraints.iter().any(|word| name.to_ascii_uppercase().starts_with(word)) {
+                continue;
+            }
+            let data_type = if self.own_types {
+                let upper = rest.to_ascii_uppercase();
+                let ends = ["NOT NULL", "NULL", "PRIMARY KEY", "DEFAULT"];
+                let end = ends.iter().filter_map(|word| upper.find(word)).min();
+                let sql =
+                    format!("SELECT CAST(NULL AS {}) AS x", &rest[..end.unwrap_or(rest.len())]);
+                let schema = session.query_schema(&sql, &self.sources);
+                schema.map_err(|e| format!("a type: {}", e.code()))?.field(0).data_type().clone()
+            } else {
+                type_of(rest.split_whitespace().next().unwrap_or("TEXT"))
+            };
+            fields.push(Field::new(name_of(name), data_type, true));
+        }
+        Ok(fields)
     }
 
     fn create_view(&mut self, rest: &str) -> Result<(), String> {
         let lower = rest.to_ascii_lowercase();
-        let at = lower.find(" as ").ok_or("CREATE VIEW")?;
+        let at = lower.find(" as ").or(lower.find(" as\n")).ok_or("CREATE VIEW")?;
         let sql = rest[at + 4..].trim().to_owned();
         self.sources.insert(name_of(rest[..at].trim()), Source::View { sql });
         Ok(())
@@ -125,6 +166,17 @@ impl Tables {
         };
         // The columns of what is inserted have names of their own.
         let named: Vec<String> = (0..columns.len()).map(|i| format!("x{i}")).collect();
+        if self.own_types {
+            let column = |name: &String| match columns.iter().position(|other| other == name) {
+                Some(at) => format!("x{at} AS \"{name}\""),
+                None => format!("NULL AS \"{name}\""),
+            };
+            let cells: Vec<String> = all.iter().map(column).collect();
+            let named = named.join(", ");
+            let sql = format!("SELECT {} FROM ({query}) AS v({named})", cells.join(", "));
+            let rows = self.run(session, &sql)?;
+            return self.change(&name, rows);
+        }
         let cells: Vec<String> = (all.iter().zip(schema.fields()))
             .map(|(column, field)| {
                 let value = match columns.iter().position(|other| other == column) {
@@ -157,7 +209,11 @@ impl Tables {
     fn change(&mut self, name: &str, delta: ZBatch) -> Result<(), String> {
         let table = self.tables.get_mut(name).ok_or("an unknown table")?;
         let say = |e: deltaic_batch::Error| e.code().to_owned();
-        let delta = RecordBatch::try_new(table.schema.clone(), delta.rows().columns().to_vec())
+        let columns = (delta.rows().columns().iter().zip(table.schema.fields()))
+            .map(|(column, field)| arrow::compute::cast(column, field.data_type()))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|e| e.to_string())?;
+        let delta = RecordBatch::try_new(table.schema.clone(), columns)
             .map_err(|e| e.to_string())
             .and_then(|rows| ZBatch::try_new(rows, delta.weights().to_vec()).map_err(say))?;
         let rows = ZBatch::concat(&table.schema, &[table.rows.clone(), delta]);
@@ -201,6 +257,19 @@ fn copies(rows: &ZBatch) -> Option<RecordBatch> {
         .flat_map(|(&weight, row)| std::iter::repeat_n(row, usize::try_from(weight).unwrap_or(0)))
         .collect();
     arrow::compute::take_record_batch(rows.rows(), &UInt32Array::from(indices)).ok()
+}
+
+/// Where the bracket closes that was opened before.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 1;
+    text.char_indices().find_map(|(at, c)| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    })
 }
 
 /// What follows a word.
