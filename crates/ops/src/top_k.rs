@@ -18,7 +18,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use deltaic_batch::{Error, Result, ZBatch};
@@ -153,7 +153,9 @@ impl TopK {
             }
             let columns = columns.into_iter().collect::<Option<Vec<ArrayRef>>>();
             let columns = columns.ok_or_else(|| misused("a column is missing"))?;
-            let rows = RecordBatch::try_new(self.spec.output.clone(), columns)?;
+            let options = RecordBatchOptions::new().with_row_count(Some(length));
+            let output = self.spec.output.clone();
+            let rows = RecordBatch::try_new_with_options(output, columns, &options)?;
             let weights = moves.weights[start..start + length].to_vec();
             out.push(ZBatch::try_new(rows, weights)?)?;
         }
@@ -322,6 +324,23 @@ mod tests {
         assert_eq!(out, "+ a | 1 | 10 | 2\n+ a | 1 | 10 | 3\n");
         let out = step(&top, &mut state, &parse("- b | 1 | 30"));
         assert_eq!(out, "- a | 1 | 10 | 3\n+ c | 1 | NULL | 3\n");
+    }
+
+    #[test]
+    fn rows_without_columns_have_places() {
+        let input = Arc::new(Schema::empty());
+        let (partition, order) = (Vec::new(), Vec::new());
+        let spec =
+            TopKSpec { input: input.clone(), partition, order, offset: 1, limit: 2, number: None };
+        let top = TopK::try_new(spec).unwrap();
+        let mut state = start(&top);
+        let options = RecordBatchOptions::new().with_row_count(Some(1));
+        let rows = RecordBatch::try_new_with_options(input, Vec::new(), &options).unwrap();
+        let mut out: Vec<ZBatch> = Vec::new();
+        let cx = StepContext { epoch: 1, shard: 0, shards: 1 };
+        let delta = ZBatch::try_new(rows, vec![5]).unwrap();
+        top.step(&[delta], &mut state, &mut out, &cx).unwrap();
+        assert_eq!(out.iter().flat_map(|piece| piece.weights().to_vec()).sum::<i64>(), 2);
     }
 
     /// The definition, over rows in the order of the spec.

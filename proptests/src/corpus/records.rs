@@ -105,7 +105,11 @@ impl Query {
         let first = self.sql.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
         let word: String = first.chars().take_while(char::is_ascii_alphabetic).collect();
         let is_query = ["SELECT", "WITH", "VALUES"].contains(&word.to_ascii_uppercase().as_str());
-        is_query && self.types != "error" && !self.sql.contains('$')
+        // A LIMIT does not end a series here, of which all numbers are read.
+        let lower = self.sql.to_ascii_lowercase();
+        let is_endless = (lower.contains("generate_series(") || lower.contains("range("))
+            && lower.split(|c: char| !c.is_ascii_digit()).any(|number| number.len() > 8);
+        is_query && self.types != "error" && !self.sql.contains('$') && !is_endless
     }
 
     /// The answer's lines.

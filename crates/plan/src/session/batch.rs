@@ -54,11 +54,18 @@ pub(super) fn collected(
     state: &SessionState,
     plan: &LogicalPlan,
 ) -> datafusion::common::Result<Vec<RecordBatch>> {
-    block_on(async {
-        let physical = DefaultPhysicalPlanner::default().create_physical_plan(plan, state).await?;
-        collect(physical, state.task_ctx()).await
-    })
-    .map_err(|e| DataFusionError::External(Box::new(e)))?
+    let run = || {
+        block_on(async {
+            let planner = DefaultPhysicalPlanner::default();
+            let physical = planner.create_physical_plan(plan, state).await?;
+            collect(physical, state.task_ctx()).await
+        })
+    };
+    // A broken promise between parts of DataFusion ends one query, not the process.
+    let rows = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        Err(Error::internal("RUNTIME", "the query engine stopped in the middle of a query"))
+    });
+    rows.map_err(|e| DataFusionError::External(Box::new(e)))?
 }
 
 /// Gives every table of a plan its rows.

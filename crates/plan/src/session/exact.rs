@@ -3,7 +3,8 @@
 //! DataFusion's `sum` of integers wraps around in 64 bits, that of decimals in 128; plans that it runs
 //! (batch queries and recomputed parts) sum in a wider decimal instead, and cast the finished sum back,
 //! which fails when it does not fit. Sums and averages of floats are computed exactly and rounded once,
-//! their minima and maxima as integers of the same order.
+//! their minima and maxima as integers of the same order, of which each is counted once, too, by
+//! `count(DISTINCT …)`: −0.0 is 0.0.
 
 use std::sync::Arc;
 
@@ -113,11 +114,13 @@ fn arguments(detour: &Detour, args: Vec<Expr>) -> Vec<Expr> {
 
 /// `None` for what DataFusion computes right.
 fn detour(expr: &Expr, schema: &DFSchema) -> Option<Detour> {
-    let (function, args) = match expr {
+    let (function, args, distinct) = match expr {
         Expr::Alias(alias) => return detour(&alias.expr, schema),
-        Expr::AggregateFunction(call) => (&call.func, &call.params.args),
+        Expr::AggregateFunction(call) => (&call.func, &call.params.args, call.params.distinct),
         Expr::WindowFunction(call) => match &call.fun {
-            WindowFunctionDefinition::AggregateUDF(function) => (function, &call.params.args),
+            WindowFunctionDefinition::AggregateUDF(function) => {
+                (function, &call.params.args, call.params.distinct)
+            }
             WindowFunctionDefinition::WindowUDF(_) => return None,
         },
         _ => return None,
@@ -134,6 +137,7 @@ fn detour(expr: &Expr, schema: &DFSchema) -> Option<Detour> {
         (name, DataType::Float64) if let Some(exact) = float_sum::exact(name) => {
             Some(Detour::Other(exact))
         }
+        ("count", float) if distinct && integer_of(&float).is_some() => Some(Detour::Ordered),
         ("min" | "max", float) if integer_of(&float).is_some() => Some(Detour::Ordered),
         _ => None,
     }

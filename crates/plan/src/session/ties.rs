@@ -125,10 +125,16 @@ fn saved(expr: Expr, name: String) -> Expr {
 
 /// The sort keys, then every other column that has an order, ascending, NULL first.
 fn total(input: &LogicalPlan, mut keys: Vec<SortExpr>) -> Vec<SortExpr> {
-    for (column, field) in input.schema().columns().into_iter().zip(input.schema().fields()) {
-        let expr = Expr::Column(column);
-        if !keys.iter().any(|key| key.expr == expr) && has_order(field.data_type()) {
-            keys.push(expr.sort(true, true));
+    // A column may be named with its table or without.
+    let place = |key: &SortExpr| match &key.expr {
+        Expr::Column(column) => input.schema().maybe_index_of_column(column),
+        _ => None,
+    };
+    let known: Vec<usize> = keys.iter().filter_map(place).collect();
+    let columns = input.schema().columns().into_iter().zip(input.schema().fields()).enumerate();
+    for (at, (column, field)) in columns {
+        if !known.contains(&at) && has_order(field.data_type()) {
+            keys.push(Expr::Column(column).sort(true, true));
         }
     }
     keys
