@@ -125,9 +125,9 @@ fn saved(expr: Expr, name: String) -> Expr {
 
 /// The sort keys, then every other column that has an order, ascending, NULL first.
 fn total(input: &LogicalPlan, mut keys: Vec<SortExpr>) -> Vec<SortExpr> {
-    // A column may be named with its table or without.
-    let place = |key: &SortExpr| match &key.expr {
-        Expr::Column(column) => input.schema().maybe_index_of_column(column),
+    // A column may be named with its table or without, or have another name.
+    let place = |key: &SortExpr| match key.expr.clone().unalias() {
+        Expr::Column(column) => input.schema().maybe_index_of_column(&column),
         _ => None,
     };
     let known: Vec<usize> = keys.iter().filter_map(place).collect();

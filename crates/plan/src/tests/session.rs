@@ -126,6 +126,24 @@ fn arithmetic_fails_instead_of_wrapping() {
 }
 
 #[test]
+fn the_first_of_each_by_an_aggregate() {
+    let first = single(
+        "SELECT DISTINCT ON (a) a, b, sum(c) AS total
+         FROM (VALUES ('x', 1, 10), ('x', 1, 20), ('x', 2, 40)) t(a, b, c)
+         GROUP BY a, b ORDER BY a, total DESC",
+    );
+    let first = first.unwrap();
+    assert_eq!(first.num_rows(), 1);
+    assert_eq!(first.column(2).as_primitive::<Int64Type>().value(0), 40);
+}
+
+#[test]
+fn negative_zero_is_counted_as_zero() {
+    let count = single("SELECT count(DISTINCT x) AS n FROM (VALUES (0.0), (-0.0), (1.5)) t(x)");
+    assert_eq!(count.unwrap().column(0).as_primitive::<Int64Type>().value(0), 2);
+}
+
+#[test]
 fn expressions_bind_without_regard_to_case() {
     let schema = Arc::new(Schema::new(vec![Field::new("Amount", DataType::Int32, true)]));
     let typed = session().expression("amount > 1 AND AMOUNT + 1 < 5", &schema).unwrap();
