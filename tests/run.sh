@@ -53,7 +53,7 @@ step "views over random changes: every view equals DuckDB's, every change feed a
 "$python" -u tests/scripts/views_equal_duckdb.py "$bin" 1 1 8
 
 step "TPC-H and TPC-DS: every query as a view, equal to DuckDB after each batch of changes"
-"$python" -u tests/scripts/tpc_equal_duckdb.py "$bin" h --batches 2
+"$python" -u tests/scripts/tpc_equal_duckdb.py "$bin" h --batches 2 --explain tests/golden/explain/tpch.txt
 "$python" -u tests/scripts/tpc_equal_duckdb.py "$bin" ds --batches 1
 
 # Files of the sqllogictest format that are no part of this repository, in the folder $SLT_CORPUS.

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Keeps the queries of TPC-H or TPC-DS as views over changing tables; compares each with DuckDB after every batch.
 
-usage: tpc_equal_duckdb.py BIN h|ds [--scale 0.01] [--batches 3] [--seed 1] [--only 5,7] [--write FILE]
+usage: tpc_equal_duckdb.py BIN h|ds [--scale 0.01] [--batches 3] [--seed 1] [--only 5,7] [--write FILE] [--explain FILE]
 Data and query texts come from DuckDB's extensions, which are Python packages. A tenth of every table is held back.
 Then every batch inserts some of what is missing, deletes rows of every table, and gives others the values of a
 neighbour, small tables included. After each batch every view has the rows that DuckDB computes from the present
 rows; where a query ends in a LIMIT whose order has ties, any rows that DuckDB may choose. With --write, a table of
-what is maintained how, from `explain`, goes to FILE. Prints each difference; exits 1 if there was one, or a query that is refused.
+what is maintained how, from `explain`, goes to FILE. With --explain, what `explain` says of all views is compared with
+FILE, which is written where it is not there. Prints each difference; exits 1 if there was one, or a query that is refused.
 """
 import argparse
+import difflib
 import importlib
 import json
 import pathlib
@@ -39,6 +41,7 @@ def arguments():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="numbers of queries")
     parser.add_argument("--write", type=pathlib.Path)
+    parser.add_argument("--explain", type=pathlib.Path)
     return parser.parse_args()
 
 
@@ -192,16 +195,29 @@ class Tpc:
     def explained(self):
         """Per query: technique, incremental and hybrid nodes, and why."""
         found = {}
+        shown = []
         for part in self.call("explain").stdout.split("-- ")[1:]:
             name, _, text = part.partition("\n")
             if name not in self.queries:
                 continue
+            # The tree alone: what a refresh costs depends on the data.
+            shown.append("-- %s\n%s\n" % (name, text.partition("\n\n")[0].strip()))
             lines = [line.strip(" │├└─") for line in text.splitlines()]
             technique = next((line.split(": ")[1] for line in lines if line.startswith("Technique:")), "?")
             nodes = [line for line in lines if re.match(r"[A-Z][A-Za-z]+( |$)", line) and not line.startswith("Technique")]
             reasons = [line.split(": ", 1)[1] for line in lines if line.startswith("PLAN_NOT_INCREMENTALIZABLE")]
             found[name] = (technique, len(nodes), sum("HYBRID:" in node for node in nodes), reasons)
+        if self.args.explain:
+            self.compare_explained("\n".join(shown))
         return found
+
+    def compare_explained(self, text):
+        if not self.args.explain.exists():
+            self.args.explain.write_text(text)
+        known = self.args.explain.read_text()
+        if text != known:
+            lines = difflib.unified_diff(known.splitlines(), text.splitlines(), str(self.args.explain), "explain now", lineterm="", n=1)
+            self.failures.append("\n".join(list(lines)[:60]) + "\nIf this is meant, remove the file and run once more.")
 
     def run(self):
         refused = self.refused()

@@ -8,7 +8,7 @@ use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use arrow::util::display::FormatOptions;
 use deltaic_batch::{Error, Result, ZBatch};
 
-use crate::type_names::type_name;
+use deltaic_plan::type_name;
 
 /// The batch in the columns of `schema`. Missing columns are NULL; a value that does not fit and a
 /// NULL in a NOT NULL column are errors.

@@ -18,9 +18,9 @@ mod query;
 mod report;
 mod state_store;
 mod supported;
-mod type_names;
 mod update;
 
+pub use deltaic_plan::type_name;
 pub use graph::{
     CdcPlan, DatasetNode, FileSchemas, FlowInput, FlowKind, FlowNode, Graph, InputSource, resolve,
 };
@@ -30,4 +30,3 @@ pub use report::{
     DatasetSummary, DryRun, Errors, ExpectationCounts, FlowReport, FlowStatus, PipelineOptions,
     Progress, QueryResult, RunOptions, UpdateReport,
 };
-pub use type_names::type_name;

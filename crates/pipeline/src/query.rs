@@ -17,9 +17,9 @@ use crate::marker::Marker;
 use crate::near::near_names;
 use crate::paths;
 use crate::report::{Errors, QueryResult};
-use crate::type_names::type_name;
 use crate::update::{change_rows, change_schema};
 use crate::{Graph, InputSource, Project};
+use deltaic_plan::type_name;
 
 /// What a query sees.
 pub(crate) struct Reader<'a> {

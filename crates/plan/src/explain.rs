@@ -35,6 +35,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// Writes a node after `first`, and what belongs below it after `rest`.
     fn node(&mut self, ix: NodeIx, first: &str, rest: &str) {
+        let ix = self.below_picks(ix);
         let node = &self.tree.nodes[ix];
         let name = node.kind.name();
         let again = !self.shown.insert(ix) && !node.inputs.is_empty();
@@ -48,6 +49,21 @@ impl Writer<'_> {
             let last = i + 1 == node.inputs.len();
             let (branch, below) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             self.node(input, &format!("{rest}{branch}"), &format!("{rest}{below}"));
+        }
+    }
+}
+
+impl Writer<'_> {
+    /// The node itself, or the one below it that it does nothing to but pick and name columns.
+    fn below_picks(&self, ix: NodeIx) -> NodeIx {
+        let node = &self.tree.nodes[ix];
+        match (&node.kind, node.inputs.as_slice()) {
+            (Kind::Project { columns }, &[below])
+                if columns.iter().all(|(evaluator, _)| evaluator.column().is_some()) =>
+            {
+                self.below_picks(below)
+            }
+            _ => ix,
         }
     }
 }

@@ -27,12 +27,14 @@ mod lower;
 mod session;
 mod technique;
 mod tree;
+mod type_names;
 mod view;
 
 pub use catalog::{Source, SourceTable, Sources};
 pub use decision::{Candidate, Decision, RefreshPolicy, ViewStats};
 pub use session::{Session, SessionOptions, TypedExpression};
 pub use technique::Technique;
+pub use type_names::type_name;
 pub use view::ViewPlan;
 
 #[cfg(test)]

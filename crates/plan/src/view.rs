@@ -98,7 +98,7 @@ fn lowered(
 ) -> Result<(Tree, NodeIx)> {
     let optimized =
         optimize::optimize(state, planned.plan.clone(), now).map_err(|e| errors::planning(&e))?;
-    let mut lowering = Lowering::new(state.clone());
+    let mut lowering = Lowering::new(state.clone(), &optimized);
     let top = lowering.lower(&optimized)?;
     let mut tree = lowering.tree;
     let root = renamed(&mut tree, top, &planned.schema)?;

@@ -108,7 +108,7 @@ impl Query {
         // A LIMIT does not end a series here, of which all numbers are read.
         let lower = self.sql.to_ascii_lowercase();
         let is_endless = (lower.contains("generate_series(") || lower.contains("range("))
-            && lower.split(|c: char| !c.is_ascii_digit()).any(|number| number.len() > 8);
+            && lower.split(|c: char| !c.is_ascii_digit()).any(|number| number.len() > 6);
         is_query && self.types != "error" && !self.sql.contains('$') && !is_endless
     }
 

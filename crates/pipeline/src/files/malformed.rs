@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 use deltaic_batch::{Error, Result};
 
 use super::options::{FileOptions, Mode};
-use crate::type_names::type_name;
+use deltaic_plan::type_name;
 
 /// Something in a row that does not fit the schema.
 #[derive(Debug)]

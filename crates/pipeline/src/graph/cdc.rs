@@ -10,7 +10,7 @@ use deltaic_sql::{CdcSource, CdcSpec, ColumnSelection, ScdType, Spanned};
 use super::CdcPlan;
 use super::places::{in_text, location};
 use crate::near::near_names;
-use crate::type_names::type_name;
+use deltaic_plan::type_name;
 
 /// Columns that type 2 adds.
 pub(super) const RESERVED: [&str; 2] = ["__START_AT", "__END_AT"];

@@ -8,7 +8,7 @@ use deltaic_sql::Expectation;
 use super::bind::BoundFlow;
 use super::definitions::{DatasetDef, FlowDef};
 use super::places::{in_text, location};
-use crate::type_names::type_name;
+use deltaic_plan::type_name;
 
 /// Binds the expectations of a dataset.
 pub(super) fn bind(

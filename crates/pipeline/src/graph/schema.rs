@@ -12,7 +12,7 @@ use super::bind::BoundFlow;
 use super::cdc;
 use super::definitions::{DatasetDef, FlowDef};
 use super::places::{in_text, location};
-use crate::type_names::type_name;
+use deltaic_plan::type_name;
 
 /// The schema as it is stored; `None` if it is not known since not all flows are (`complete`) and the columns are
 /// not declared.

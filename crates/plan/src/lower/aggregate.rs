@@ -82,7 +82,7 @@ impl Lowering {
         if plain && columns.exprs.len() == node.input.schema().fields().len() {
             return Ok(self.columns(input, &(0..columns.exprs.len()).collect::<Vec<_>>(), &schema));
         }
-        let detail = super::list(columns.exprs.iter().map(super::shown));
+        let detail = self.shown(&columns.exprs);
         let kind = Kind::Project { columns: evaluators };
         Ok(self.tree.add(kind, vec![input], schema, detail, &spec))
     }
@@ -125,11 +125,11 @@ impl Lowering {
         let fields: Vec<_> = (output.fields()[..keys.len()].iter().cloned())
             .chain(calls.iter().map(|(_, call)| Arc::new(call.output.clone())))
             .collect();
-        let functions = super::list(calls.iter().map(|(i, _)| super::shown(&node.aggr_expr[*i])));
+        let functions = self.shown(calls.iter().map(|(i, _)| &node.aggr_expr[*i]));
         let detail = match keys.is_empty() {
             true => functions,
             false => {
-                let by = super::list(node.group_expr.iter().map(super::shown));
+                let by = self.shown(&node.group_expr);
                 format!("{functions} by {by}")
             }
         };

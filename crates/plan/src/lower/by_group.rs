@@ -44,10 +44,10 @@ impl Lowering {
         let output = relaxed(plan.schema().as_arrow());
         let spec = format!("{:?} {}", side.keys, describe(&template)?);
         let detail = match &template {
-            LogicalPlan::Window(window) => super::list(window.window_expr.iter().map(super::shown)),
+            LogicalPlan::Window(window) => self.shown(&window.window_expr),
             LogicalPlan::Aggregate(node) => {
-                let functions = super::list(node.aggr_expr.iter().map(super::shown));
-                format!("{functions} by {}", super::list(keys.iter().map(super::shown)))
+                let functions = self.shown(&node.aggr_expr);
+                format!("{functions} by {}", self.shown(keys))
             }
             other => other.display().to_string(),
         };

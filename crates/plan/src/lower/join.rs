@@ -14,6 +14,7 @@ use deltaic_batch::Result;
 use deltaic_ops::{AggregateCall, AggregateFunction, ColumnRef, Evaluator, JoinKind};
 
 use super::Lowering;
+use super::words::Words;
 use crate::errors;
 use crate::evaluator::Expression;
 use crate::tree::{Kind, NodeIx};
@@ -111,7 +112,7 @@ impl Lowering {
             all.push((evaluator, field));
         }
         let output = Arc::new(Schema::new(all.iter().map(|(_, f)| f.clone()).collect::<Vec<_>>()));
-        let detail = super::list(all.iter().map(|(_, f)| f.name().clone()));
+        let detail = super::list(all.iter().map(|(_, f)| self.words.name(f.name())));
         let kind = Kind::Project { columns: all };
         let node = self.tree.add(kind, vec![node], output, detail, &spec);
         Ok(Side { node, keys: columns, width })
@@ -143,7 +144,7 @@ impl Lowering {
             _ => left.fields().iter().chain(right.fields()).cloned().collect(),
         };
         let on = l.keys.iter().copied().zip(r.keys.iter().copied()).collect();
-        let detail = condition(sides);
+        let detail = condition(&self.words, sides);
         let null_equals_null = sides.null_equals_null;
         let kind = Kind::Join { kind, on, null_equals_null, residual };
         Ok(self.tree.add(kind, vec![l.node, r.node], Arc::new(Schema::new(fields)), detail, &spec))
@@ -331,14 +332,14 @@ fn simple_not_in(join: &Join) -> bool {
     join.join_type == JoinType::LeftAnti && join.on.len() == 1 && join.filter.is_none()
 }
 
-fn condition(sides: &Sides<'_>) -> String {
+fn condition(words: &Words, sides: &Sides<'_>) -> String {
     let equals = if sides.null_equals_null { " IS NOT DISTINCT FROM " } else { " = " };
     let mut parts: Vec<String> = sides
         .on
         .iter()
-        .map(|(l, r)| format!("{}{equals}{}", super::shown(l), super::shown(r)))
+        .map(|(l, r)| format!("{}{equals}{}", words.expr(l), words.expr(r)))
         .collect();
-    parts.extend(sides.residual.map(super::shown));
+    parts.extend(sides.residual.map(|residual| words.expr(residual)));
     if parts.is_empty() { "every pair".into() } else { parts.join(" AND ") }
 }
 

@@ -21,6 +21,7 @@ use crate::session::batch::relaxed;
 use crate::session::checked;
 use crate::session::provider::TableInput;
 use crate::tree::{Kind, NodeIx, Tree};
+use words::Words;
 
 mod aggregate;
 mod by_group;
@@ -29,6 +30,7 @@ mod join;
 mod region;
 mod top_k;
 mod window;
+mod words;
 
 /// Column numbers of more columns than this are not listed in explain.
 const COLUMNS_SHOWN: usize = 8;
@@ -37,11 +39,13 @@ const COLUMNS_SHOWN: usize = 8;
 pub(crate) struct Lowering {
     state: Arc<SessionState>,
     pub(crate) tree: Tree,
+    words: Arc<Words>,
 }
 
 impl Lowering {
-    pub(crate) fn new(state: Arc<SessionState>) -> Self {
-        Self { state, tree: Tree::default() }
+    /// `plan` is the whole query.
+    pub(crate) fn new(state: Arc<SessionState>, plan: &LogicalPlan) -> Self {
+        Self { state, tree: Tree::default(), words: Arc::new(Words::of(plan)) }
     }
 
     /// The node whose output is the plan's, column by column.
@@ -129,7 +133,7 @@ impl Lowering {
         let predicate_type = arrow::datatypes::DataType::Boolean;
         let kind = Kind::Filter { predicate: Expression::evaluator(physical, predicate_type) };
         let output = self.tree.schema(input).clone();
-        Ok(self.tree.add(kind, vec![input], output, shown(predicate), &spec))
+        Ok(self.tree.add(kind, vec![input], output, self.words.expr(predicate), &spec))
     }
 
     fn projection(
@@ -148,7 +152,7 @@ impl Lowering {
             let evaluator = Expression::evaluator(physical, field.data_type().clone());
             columns.push((evaluator, field.as_ref().clone()));
         }
-        let detail = list(exprs.iter().map(shown));
+        let detail = self.shown(exprs);
         Ok(self.tree.add(Kind::Project { columns }, vec![input], output, detail, &spec.join(";")))
     }
 
@@ -165,7 +169,7 @@ impl Lowering {
             })
             .collect();
         let spec = format!("{columns:?}");
-        let detail = list(output.fields().iter().map(|field| field.name().clone()));
+        let detail = list(output.fields().iter().map(|field| self.words.name(field.name())));
         self.tree.add(Kind::Project { columns }, vec![input], output.clone(), detail, &spec)
     }
 
@@ -188,8 +192,14 @@ impl Lowering {
 
     fn distinct(&mut self, input: NodeIx) -> NodeIx {
         let schema = self.tree.schema(input).clone();
-        let detail = list(schema.fields().iter().map(|field| field.name().clone()));
+        let detail = list(schema.fields().iter().map(|field| self.words.name(field.name())));
         self.tree.add(Kind::Distinct, vec![input], schema, detail, "")
+    }
+
+    /// Expressions for explain.
+    fn shown<'a>(&self, exprs: impl IntoIterator<Item = &'a Expr>) -> String {
+        let words: Vec<String> = exprs.into_iter().map(|expr| self.words.expr(expr)).collect();
+        list(words.into_iter())
     }
 
     fn physical(&self, expr: &Expr, schema: &DFSchema) -> Result<Arc<dyn PhysicalExpr>> {
@@ -211,17 +221,6 @@ fn can_fail(expr: &Expr) -> bool {
         })
     });
     found.unwrap_or(true)
-}
-
-/// An expression as people write it.
-fn shown(expr: &Expr) -> String {
-    let text = match expr {
-        Expr::Alias(alias) => format!("{} AS {}", alias.expr.human_display(), alias.name),
-        other => other.human_display().to_string(),
-    };
-    // The frames that nobody writes.
-    text.replace(" RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW", "")
-        .replace(" ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", "")
 }
 
 /// `a, b, … 12 columns`.

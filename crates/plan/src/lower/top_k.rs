@@ -12,6 +12,7 @@ use deltaic_batch::Result;
 use deltaic_state::SortKey;
 
 use super::Lowering;
+use super::words::Words;
 use crate::errors;
 use crate::session::ties;
 use crate::tree::{Kind, NodeIx};
@@ -161,7 +162,7 @@ impl Lowering {
         if columns.iter().any(computed) {
             node = self.computed(node, &schema, &columns, fields)?;
         }
-        let detail = detail(&keys, range);
+        let detail = detail(&self.words, &keys, range);
         let spec = format!("{partition:?} {order:?} {range:?} {}", number.is_some());
         let read = self.tree.schema(node).clone();
         let numbers = number.iter().map(|number| std::sync::Arc::new(number.clone()));
@@ -325,7 +326,7 @@ pub(super) fn has_order(data_type: &DataType) -> bool {
         && !matches!(data_type, DataType::Null | DataType::Interval(DayTime | MonthDayNano))
 }
 
-fn detail(keys: &Keys, range: Range) -> String {
+fn detail(words: &Words, keys: &Keys, range: Range) -> String {
     let mut text = match range.limit {
         u64::MAX => "all".to_owned(),
         limit => limit.to_string(),
@@ -334,19 +335,12 @@ fn detail(keys: &Keys, range: Range) -> String {
         text += &format!(" after {}", range.offset);
     }
     if !keys.order.is_empty() {
-        let order = keys.order.iter().map(|key| {
-            let direction = if key.asc { "" } else { " DESC" };
-            let nulls = match (key.asc, key.nulls_first) {
-                (true, false) => " NULLS LAST",
-                (false, true) => " NULLS FIRST",
-                _ => "",
-            };
-            format!("{}{direction}{nulls}", super::shown(&key.expr))
-        });
+        let order = keys.order.iter().map(|key| words.order(key));
         text += &format!(" by {}", super::list(order));
     }
     if !keys.partition.is_empty() {
-        text += &format!(" per {}", super::list(keys.partition.iter().map(super::shown)));
+        text +=
+            &format!(" per {}", super::list(keys.partition.iter().map(|expr| words.expr(expr))));
     }
     text
 }

@@ -101,12 +101,7 @@ impl Lowering {
             let schema = Arc::new(Schema::new(
                 input.fields().iter().cloned().chain(added).collect::<Vec<_>>(),
             ));
-            let detail = super::list(
-                part.iter()
-                    .map(|&i| super::shown(&window.window_expr[i]))
-                    .collect::<Vec<_>>()
-                    .into_iter(),
-            );
+            let detail = self.shown(part.iter().map(|&i| &window.window_expr[i]));
             let about = format!("{:?}", spec(input, &own));
             let kind =
                 Kind::Window { partition: partition.clone(), order: order.clone(), calls: own };

@@ -43,6 +43,16 @@ impl Op {
             Self::Rem => Operator::Modulo,
         }
     }
+
+    fn function(self) -> &'static str {
+        match self {
+            Self::Add => "checked_add",
+            Self::Sub => "checked_sub",
+            Self::Mul => "checked_mul",
+            Self::Div => "checked_div",
+            Self::Rem => "checked_rem",
+        }
+    }
 }
 
 /// A checked binary operation on two numbers of one type, or two decimals.
@@ -55,13 +65,7 @@ struct Checked {
 
 impl Checked {
     fn udf(op: Op) -> Arc<ScalarUDF> {
-        let name = match op {
-            Op::Add => "checked_add",
-            Op::Sub => "checked_sub",
-            Op::Mul => "checked_mul",
-            Op::Div => "checked_div",
-            Op::Rem => "checked_rem",
-        };
+        let name = op.function();
         let signature = Signature::any(2, Volatility::Immutable);
         Arc::new(ScalarUDF::new_from_impl(Self { op, name, signature }))
     }
@@ -138,7 +142,13 @@ impl Checked {
 
 /// The function is one of the checked ones.
 pub(crate) fn is_checked(name: &str) -> bool {
-    name.starts_with("checked_")
+    operator(name).is_some()
+}
+
+/// The operator that a checked function stands for.
+pub(crate) fn operator(name: &str) -> Option<Operator> {
+    let all = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Rem];
+    all.into_iter().find(|op| op.function() == name).map(Op::operator)
 }
 
 /// An error when a divisor is zero in a row whose both sides are values.

@@ -20,15 +20,12 @@ fn aggregate_over_join() {
     assert_eq!(
         plan.explain(),
         "Technique: GROUP_AGGREGATE
-Project r.country, sum(o.amount) AS total
-└─ Aggregate sum(o.amount) by r.country  [state: groups]
-   └─ Project r.country, o.amount
-      └─ Project o.amount, r.country
-         └─ InnerJoin o.region = r.name  [state: both inputs]
-            ├─ Filter orders.amount > 5
-            │  └─ Project region, amount
-            │     └─ Source orders
-            └─ Source regions
+Aggregate sum(CAST(amount AS BIGINT)) by country  [state: groups]
+└─ Project country, CAST(amount AS BIGINT)
+   └─ InnerJoin region = name  [state: both inputs]
+      ├─ Filter amount > 5
+      │  └─ Source orders
+      └─ Source regions
 "
     );
     assert_eq!(plan.technique(), Technique::GroupAggregate);
@@ -44,10 +41,8 @@ fn the_first_rows_of_each_group_are_found_below_a_projection() {
     assert_eq!(
         plan.explain(),
         "Technique: WINDOW_FUNCTION
-Project orders.region, orders.id
-└─ Project id, region
-   └─ TopK 1 by orders.amount NULLS LAST per orders.region  [state: all rows in order]
-      └─ Source orders
+TopK 1 by amount per region  [state: all rows in order]
+└─ Source orders
 "
     );
 }
