@@ -62,6 +62,7 @@ impl<'a> Groups<'a> {
         match outcome {
             Outcome::Count(count) => self.count(count, output),
             Outcome::Sum { sum, count } => self.sum(sum, count, output),
+            Outcome::Rest { sum, count } => self.rest(sum, count),
             Outcome::Avg { sum, count, scale_up } => self.avg(sum, count, scale_up, output),
             Outcome::All { trues, count } => self.all(trues, count),
             Outcome::Any { trues, count } => self.any(trues, count),
@@ -120,6 +121,15 @@ impl<'a> Groups<'a> {
         self.exact(output, |group| {
             if counts[group as usize] > 0 { sums.narrow(group).map(Some) } else { Some(None) }
         })
+    }
+
+    fn rest(&self, sum: usize, count: usize) -> Result<ArrayRef> {
+        let counts = self.i64s(count)?;
+        let Some(AccumulatorColumn::Exact(sums)) = self.accumulators.get(sum) else {
+            return Err(wrong_type());
+        };
+        let value = |group| (counts[group as usize] > 0).then(|| sums[group as usize].rest());
+        Ok(Arc::new(self.map(value).collect::<Float64Array>()))
     }
 
     /// Averages: of floats the rounded sum divided by the count; of integers the exact sum divided

@@ -59,6 +59,11 @@ pub(crate) enum Outcome {
         sum: usize,
         count: usize,
     },
+    /// What the sum of floats loses by rounding.
+    Rest {
+        sum: usize,
+        count: usize,
+    },
     /// Of a decimal: the power of ten between the scales of input and output.
     Avg {
         sum: usize,
@@ -141,6 +146,12 @@ impl Plan {
                 check_sum(input_type, output)?;
                 let sum = self.sum(source, input, input_type)?;
                 Ok(Outcome::Sum { sum, count: self.count(source) })
+            }
+            F::SumRest => {
+                let floats = input_type.is_floating() && output == &DataType::Float64;
+                check(floats, "what is left of a sum is that of floats")?;
+                let sum = self.sum(source, input, input_type)?;
+                Ok(Outcome::Rest { sum, count: self.count(source) })
             }
             F::Avg => {
                 let scale_up = check_avg(input_type, output)?;

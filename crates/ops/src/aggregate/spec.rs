@@ -39,6 +39,7 @@ pub struct AggregateCall {
 /// | `CountStar`, `Count` | none, anything | Int64 (or UInt64) |
 /// | `Sum` | integers | Int64, UInt64, Decimal128 |
 /// | `Sum` | Float16, Float32, Float64 | Float64 |
+/// | `SumRest` | Float16, Float32, Float64 | Float64 |
 /// | `Sum` | Decimal32, Decimal64, Decimal128 | any of these, of the same scale |
 /// | `Avg` | integers, floats | Float64 |
 /// | `Avg` | Decimal32, Decimal64, Decimal128 | any of these, scale not below the input's |
@@ -52,6 +53,8 @@ pub enum AggregateFunction {
     Count,
     /// `SUM(x)`.
     Sum,
+    /// What [`Self::Sum`] of floats loses when the exact sum is rounded.
+    SumRest,
     /// `AVG(x)`.
     Avg,
     /// `MIN(x)`.
@@ -97,6 +100,7 @@ impl fmt::Display for AggregateFunction {
         f.write_str(match self {
             Self::CountStar | Self::Count => "COUNT",
             Self::Sum => "SUM",
+            Self::SumRest => "SUM_REST",
             Self::Avg => "AVG",
             Self::Min => "MIN",
             Self::Max => "MAX",

@@ -203,6 +203,7 @@ pub(super) fn function(name: &str, args: &[Expr], distinct: bool) -> Option<Aggr
         }
         ("count", Some(_)) => AggregateFunction::Count,
         ("sum", Some(_)) => AggregateFunction::Sum,
+        ("sum_rest", Some(_)) => AggregateFunction::SumRest,
         ("avg", Some(_)) => AggregateFunction::Avg,
         ("min", Some(_)) => AggregateFunction::Min,
         ("max", Some(_)) => AggregateFunction::Max,

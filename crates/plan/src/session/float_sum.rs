@@ -17,8 +17,19 @@ use datafusion::logical_expr::{
 };
 use deltaic_state::ExactSum;
 
-static SUM: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| FloatSum::function(false));
-static AVG: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| FloatSum::function(true));
+static SUM: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| FloatSum::function(What::Sum));
+static AVG: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| FloatSum::function(What::Average));
+/// `sum_rest(DOUBLE)`: what the sum loses when it is rounded.
+pub(super) static REST: LazyLock<Arc<AggregateUDF>> =
+    LazyLock::new(|| FloatSum::function(What::Rest));
+
+/// What is made of the exact sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum What {
+    Sum,
+    Average,
+    Rest,
+}
 
 /// The exact form of a function over Float64, if it is a sum.
 pub(super) fn exact(name: &str) -> Option<Arc<AggregateUDF>> {
@@ -29,23 +40,27 @@ pub(super) fn exact(name: &str) -> Option<Arc<AggregateUDF>> {
     }
 }
 
-/// `sum(DOUBLE)` or `avg(DOUBLE)`.
+/// `sum(DOUBLE)`, `avg(DOUBLE)` or `sum_rest(DOUBLE)`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatSum {
-    average: bool,
+    what: What,
     signature: Signature,
 }
 
 impl FloatSum {
-    fn function(average: bool) -> Arc<AggregateUDF> {
+    fn function(what: What) -> Arc<AggregateUDF> {
         let signature = Signature::exact(vec![DataType::Float64], Volatility::Immutable);
-        Arc::new(AggregateUDF::new_from_impl(Self { average, signature }))
+        Arc::new(AggregateUDF::new_from_impl(Self { what, signature }))
     }
 }
 
 impl AggregateUDFImpl for FloatSum {
     fn name(&self) -> &str {
-        if self.average { "avg" } else { "sum" }
+        match self.what {
+            What::Sum => "sum",
+            What::Average => "avg",
+            What::Rest => "sum_rest",
+        }
     }
 
     fn signature(&self) -> &Signature {
@@ -58,7 +73,7 @@ impl AggregateUDFImpl for FloatSum {
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         let distinct = args.is_distinct.then(HashMap::new);
-        Ok(Box::new(One { average: self.average, total: Total::default(), distinct }))
+        Ok(Box::new(One { what: self.what, total: Total::default(), distinct }))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -73,7 +88,7 @@ impl AggregateUDFImpl for FloatSum {
         &self,
         _: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(Many { average: self.average, totals: Vec::new() }))
+        Ok(Box::new(Many { what: self.what, totals: Vec::new() }))
     }
 }
 
@@ -91,11 +106,12 @@ impl Total {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "no group has 2^53 rows")]
-    fn value(&self, average: bool) -> Option<f64> {
-        match (self.count, average) {
+    fn value(&self, what: What) -> Option<f64> {
+        match (self.count, what) {
             (0, _) => None,
-            (_, false) => Some(self.sum.value()),
-            (count, true) => Some(self.sum.value() / count as f64),
+            (_, What::Sum) => Some(self.sum.value()),
+            (_, What::Rest) => Some(self.sum.rest()),
+            (count, What::Average) => Some(self.sum.value() / count as f64),
         }
     }
 
@@ -121,7 +137,7 @@ fn damaged() -> DataFusionError {
 /// The sum of one group or window; with DISTINCT how often each value is there, by its bits.
 #[derive(Debug)]
 struct One {
-    average: bool,
+    what: What,
     total: Total,
     distinct: Option<HashMap<u64, i64>>,
 }
@@ -163,7 +179,7 @@ impl Accumulator for One {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Float64(self.total.value(self.average)))
+        Ok(ScalarValue::Float64(self.total.value(self.what)))
     }
 
     fn size(&self) -> usize {
@@ -203,7 +219,7 @@ impl Accumulator for One {
 /// The sums of all groups.
 #[derive(Debug)]
 struct Many {
-    average: bool,
+    what: What,
     totals: Vec<Total>,
 }
 
@@ -233,7 +249,7 @@ impl GroupsAccumulator for Many {
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let totals = emit_to.take_needed(&mut self.totals);
-        let values = totals.iter().map(|total| total.value(self.average));
+        let values = totals.iter().map(|total| total.value(self.what));
         Ok(Arc::new(values.collect::<Float64Array>()))
     }
 

@@ -42,6 +42,7 @@ pub(crate) mod rows;
 mod set_operations;
 mod signed;
 mod stages;
+mod statistics;
 pub(crate) mod ties;
 mod time_zone;
 mod twins;

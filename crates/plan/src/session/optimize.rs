@@ -32,6 +32,7 @@ use datafusion::optimizer::{
 
 use super::correlated_aggregate::CorrelatedAggregate;
 use super::push_down::PushDown;
+use super::statistics::Statistics;
 
 static OPTIMIZER: LazyLock<Optimizer> = LazyLock::new(|| {
     let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![
@@ -54,6 +55,7 @@ static OPTIMIZER: LazyLock<Optimizer> = LazyLock::new(|| {
         Arc::new(EliminateOuterJoin::new()),
         Arc::new(PushDown::default()),
         Arc::new(EliminateGroupByConstant::new()),
+        Arc::new(Statistics),
         Arc::new(CommonSubexprEliminate::new()),
         Arc::new(OptimizeProjections::new()),
     ];

@@ -203,6 +203,17 @@ impl ExactSum {
         }
     }
 
+    /// What [`ExactSum::value`] loses by rounding, rounded; 0 where the sum is no number.
+    pub fn rest(&self) -> f64 {
+        let value = self.value();
+        if !value.is_finite() {
+            return 0.0;
+        }
+        let mut rest = self.clone();
+        rest.add(value, -1);
+        rest.value()
+    }
+
     /// Bytes held outside of the value itself.
     pub fn heap_bytes(&self) -> usize {
         self.wide.as_ref().map_or(0, |_| size_of::<Wide>())
