@@ -148,7 +148,12 @@ fn aggregate(node: Aggregate) -> Result<Transformed<LogicalPlan>> {
         results.push(Column::Of(statistic, sums.into_iter().map(&mut place).collect()));
     }
     let output = node.schema.clone();
-    let changed = Aggregate::try_new(node.input, node.group_expr, calls)?;
+    // Casts do not show in names, so that two calls may have the same.
+    let named = calls.into_iter().enumerate().map(|(at, call)| match call {
+        Expr::Alias(_) => call,
+        other => other.alias(format!("__part_{at}")),
+    });
+    let changed = Aggregate::try_new(node.input, node.group_expr, named.collect())?;
     let columns = changed.schema.columns();
     let mut exprs: Vec<Expr> = columns[..first].iter().cloned().map(Expr::Column).collect();
     let column = |at: &usize| Expr::Column(columns[first + at].clone());
@@ -296,6 +301,7 @@ impl Finish {
         match self.statistic {
             S::CovarPop => Some(sxy / n),
             S::CovarSamp => sample(sxy),
+            S::Corr if sxy.is_nan() => Some(sxy),
             S::Corr => spread.then(|| sxy / sxx.sqrt() / syy.sqrt()),
             S::Slope => slope(),
             S::Intercept => slope().map(|slope| y_mean - slope * x_mean),
@@ -476,5 +482,6 @@ mod tests {
         assert_eq!(finish(Statistic::VarSamp, &values[..1]), None);
         assert_eq!(finish(Statistic::VarPop, &values[..1]), Some(0.0));
         assert_eq!(finish(Statistic::Corr, &values[..1]), None);
+        assert!(finish(Statistic::Corr, &[(f64::NAN, 1.0)]).unwrap().is_nan());
     }
 }

@@ -566,3 +566,17 @@ fn what_is_above_a_limit_does_not_change_which_rows_it_keeps() {
         }
     }
 }
+
+#[test]
+fn statistics_beside_a_count_of_the_same_column() {
+    let row = single(
+        "SELECT count(x) AS n, stddev_samp(x) AS s, avg(x) AS a, var_pop(x) FILTER (WHERE x > 1) AS v,
+                corr(x, 2 * x) AS c
+         FROM (VALUES (1), (2), (3), (4), (NULL)) t(x)",
+    )
+    .unwrap();
+    assert_eq!(row.column(0).as_primitive::<Int64Type>().value(0), 4);
+    let float = |at: usize| row.column(at).as_primitive::<Float64Type>().value(0);
+    assert_eq!((float(1), float(2)), ((5.0_f64 / 3.0).sqrt(), 2.5));
+    assert_eq!((float(3), float(4)), (2.0 / 3.0, 1.0));
+}
