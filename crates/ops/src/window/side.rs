@@ -69,11 +69,9 @@ impl Side {
     /// What each row sees.
     pub(super) fn spans(&self, frame: WindowFrame) -> Spans {
         let mut spans = Spans::default();
-        for row in 0..self.len() {
-            let (_, bounds) = self.bounds_of(row);
-            let peers = &self.peers[row];
-            let (first, last) =
-                if frame.peers { (peers.start, peers.end - 1) } else { (row as u32, row as u32) };
+        for (row, peers) in (0_u32..).zip(&self.peers) {
+            let (_, bounds) = self.bounds_of(row as usize);
+            let (first, last) = if frame.peers { (peers.start, peers.end - 1) } else { (row, row) };
             let low = match frame.start {
                 FrameBound::Unbounded => bounds.start,
                 FrameBound::Rows(rows) => shifted(first, rows, &bounds),

@@ -96,7 +96,7 @@ impl Input<'_> {
             WindowFunction::Offset { rows, default } => {
                 let row = |row: usize| {
                     let (_, bounds) = side.bounds_of(row);
-                    let at = u32::try_from((row as i64).checked_add(*rows)?).ok()?;
+                    let at = u32::try_from(i64::try_from(row).ok()?.checked_add(*rows)?).ok()?;
                     bounds.contains(&at).then_some(at)
                 };
                 self.picked(call, side, (0..side.len()).map(row), default.as_ref())
