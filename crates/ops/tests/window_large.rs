@@ -1,5 +1,6 @@
 //! Windows over a partition of thousands of rows, many blocks and checkpoints: small deltas give what
 //! one load of all rows gives.
+#![expect(clippy::unwrap_used, reason = "a test that fails")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
