@@ -9,6 +9,8 @@
 
 mod golden;
 #[cfg(feature = "views")]
+mod nexmark;
+#[cfg(feature = "views")]
 mod queries;
 
 use deltaic_proptests::{Settings, all};

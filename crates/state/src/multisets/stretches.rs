@@ -236,7 +236,7 @@ fn range_of(of: &[StretchOf]) -> Option<Range<usize>> {
 }
 
 fn nothing() -> Error {
-    Error::internal("STRETCHES", "no stretch is asked for")
+    Error::internal("WINDOW_STATE", "no stretch is asked for")
 }
 
 /// The changes of a step, encoded.
