@@ -134,6 +134,10 @@ fn needs(spec: &WindowSpec, framed: &[Framed]) -> Result<Needs> {
             WindowFunction::DenseRank => {
                 (needs.cumulative, needs.peers, needs.invertible) = (true, true, false);
             }
+            // They depend on how many rows there are.
+            WindowFunction::PercentRank | WindowFunction::CumeDist | WindowFunction::Ntile(_) => {
+                needs.whole = true;
+            }
             WindowFunction::Offset { rows, .. } => needs.reach_to(*rows)?,
             WindowFunction::First | WindowFunction::Nth(_) | WindowFunction::Aggregate(_) => {
                 needs.frame(frame, false)?;

@@ -45,6 +45,12 @@ pub enum WindowFunction {
     Rank,
     /// `DENSE_RANK()`, UInt64.
     DenseRank,
+    /// `PERCENT_RANK()`, Float64.
+    PercentRank,
+    /// `CUME_DIST()`, Float64.
+    CumeDist,
+    /// `NTILE(n)`, UInt64; `n` is positive.
+    Ntile(u64),
     /// `LAG(x, -rows)` or `LEAD(x, rows)`.
     Offset {
         /// How many rows further on, or back if it is negative.
@@ -119,6 +125,9 @@ impl fmt::Display for WindowFunction {
             Self::RowNumber => f.write_str("ROW_NUMBER"),
             Self::Rank => f.write_str("RANK"),
             Self::DenseRank => f.write_str("DENSE_RANK"),
+            Self::PercentRank => f.write_str("PERCENT_RANK"),
+            Self::CumeDist => f.write_str("CUME_DIST"),
+            Self::Ntile(_) => f.write_str("NTILE"),
             Self::Offset { rows, .. } if *rows < 0 => f.write_str("LAG"),
             Self::Offset { .. } => f.write_str("LEAD"),
             Self::First => f.write_str("FIRST_VALUE"),

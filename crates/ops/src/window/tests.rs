@@ -54,6 +54,9 @@ fn call((function, number, frame): (u8, i64, WindowFrame)) -> WindowCall {
         11 => (F::Aggregate(A::Avg), Some(0), DataType::Float64),
         12 => (F::Aggregate(A::Min), Some(0), DataType::Int64),
         13 => (F::Aggregate(A::Max), Some(0), DataType::Int64),
+        15 => (F::PercentRank, None, DataType::Float64),
+        16 => (F::CumeDist, None, DataType::Float64),
+        17 => (F::Ntile(number.unsigned_abs().max(1)), None, DataType::UInt64),
         _ => (F::Aggregate(A::Sum), Some(3), DataType::Float64),
     };
     WindowCall { function, input, filter, frame, output: Field::new("call", data_type, true) }
@@ -132,6 +135,18 @@ fn expected(all: &BTreeMap<Row, i64>, shape: &Shape) -> BTreeMap<(Row, Vec<Strin
                     11 => float(sum().map(|sum| sum as f64 / numbers.len() as f64)),
                     12 => shown(numbers.iter().min().copied()),
                     13 => shown(numbers.iter().max().copied()),
+                    15 => (peers_start as f64 / (count - 1).max(1) as f64).to_string(),
+                    16 => ((peers_end + 1) as f64 / count as f64).to_string(),
+                    17 => {
+                        // Rows go to the buckets in turn; which one is asked for follows from the sizes.
+                        let buckets = usize::try_from(number.unsigned_abs().max(1)).unwrap();
+                        let sizes = (0..buckets).map(|b| (b..count).step_by(buckets).count());
+                        let ends = sizes.scan(0, |end, size| {
+                            *end += size;
+                            Some(*end)
+                        });
+                        (ends.take_while(|&end| end <= at).count() + 1).to_string()
+                    }
                     _ => float(sum().map(|sum| sum as f64 / 2.0)),
                 }
             });
@@ -193,7 +208,7 @@ fn frame() -> impl Strategy<Value = WindowFrame> {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let call = (0..15_u8, -3..4_i64, frame());
+    let call = (0..18_u8, -3..4_i64, frame());
     (
         any::<bool>(),
         prop_oneof![4 => Just(true), 1 => Just(false)],

@@ -1,8 +1,9 @@
 //! The values of all calls on one side.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt32Array, UInt64Array};
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow::compute::{concat, take};
 use deltaic_batch::Result;
 
@@ -93,6 +94,15 @@ impl Input<'_> {
             WindowFunction::RowNumber => Ok(self.places(side, |row, _| row)),
             WindowFunction::Rank => Ok(self.places(side, |_, peers| peers)),
             WindowFunction::DenseRank => Ok(self.dense_ranks(side)),
+            WindowFunction::PercentRank => Ok(shares(side, |row, bounds| {
+                let before = f64::from(side.peers[row].start - bounds.start);
+                before / f64::from((bounds.end - bounds.start - 1).max(1))
+            })),
+            WindowFunction::CumeDist => Ok(shares(side, |row, bounds| {
+                let up_to = f64::from(side.peers[row].end - bounds.start);
+                up_to / f64::from(bounds.end - bounds.start)
+            })),
+            WindowFunction::Ntile(buckets) => Ok(ntile(side, (*buckets).max(1))),
             WindowFunction::Offset { rows, default } => {
                 let row = |row: usize| {
                     let (_, bounds) = side.bounds_of(row);
@@ -196,6 +206,28 @@ impl Input<'_> {
         let column = call.input.and_then(|column| self.entries.columns().get(column));
         column.ok_or_else(wrong_type)
     }
+}
+
+/// A fraction per row, of the row and the rows of its partition.
+fn shares(side: &Side, share: impl Fn(usize, Range<u32>) -> f64) -> ArrayRef {
+    let value = |row: usize| share(row, side.bounds_of(row).1);
+    Arc::new(Float64Array::from_iter_values((0..side.len()).map(value)))
+}
+
+/// Buckets of sizes that differ by one at most, the larger ones first.
+fn ntile(side: &Side, buckets: u64) -> ArrayRef {
+    let bucket = |row: usize| {
+        let (_, bounds) = side.bounds_of(row);
+        let count = u64::from(bounds.end - bounds.start);
+        let at = u64::from(row_number(row) - bounds.start);
+        let (size, larger) = (count / buckets, count % buckets);
+        let in_larger = larger * (size + 1);
+        match at < in_larger {
+            true => at / (size + 1) + 1,
+            false => larger + (at - in_larger) / size.max(1) + 1,
+        }
+    };
+    Arc::new(UInt64Array::from_iter_values((0..side.len()).map(bucket)))
 }
 
 /// Which of a frame's extremes a call asks for.

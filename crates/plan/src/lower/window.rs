@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{NullTreatment, WindowFunctionParams};
 use datafusion::logical_expr::{
@@ -117,13 +117,23 @@ impl Lowering {
 /// a row have the same value of the latter, so that it does not matter which copy gets which.
 fn parts(calls: &[WindowCall]) -> Vec<Vec<usize>> {
     let by_peers = |call: &WindowCall| match call.function {
-        WindowFunction::Rank | WindowFunction::DenseRank => true,
-        WindowFunction::RowNumber | WindowFunction::Offset { .. } => false,
+        WindowFunction::Rank
+        | WindowFunction::DenseRank
+        | WindowFunction::PercentRank
+        | WindowFunction::CumeDist => true,
+        WindowFunction::RowNumber | WindowFunction::Ntile(_) | WindowFunction::Offset { .. } => {
+            false
+        }
         _ => call.frame.peers,
     };
     let sees_around = |call: &WindowCall| match call.function {
         WindowFunction::Offset { .. } => true,
-        WindowFunction::RowNumber | WindowFunction::Rank | WindowFunction::DenseRank => false,
+        WindowFunction::RowNumber
+        | WindowFunction::Rank
+        | WindowFunction::DenseRank
+        | WindowFunction::PercentRank
+        | WindowFunction::CumeDist
+        | WindowFunction::Ntile(_) => false,
         _ => {
             let is_around = |bound| matches!(bound, FrameBound::Rows(rows) if rows != 0);
             is_around(call.frame.start) || is_around(call.frame.end)
@@ -193,14 +203,16 @@ fn call(expr: &Expr, output: Field, columns: &mut Columns) -> Option<WindowCall>
     if filter.is_some() {
         return None;
     }
-    let number = |at: usize| match args.get(at).map(|expr| expr.clone().unalias()) {
-        Some(Expr::Literal(ScalarValue::Int64(number), _)) => number,
-        _ => None,
-    };
+    let number = |at: usize| integer(args.get(at)?);
     let function = match name.as_str() {
         "row_number" => WindowFunction::RowNumber,
         "rank" => WindowFunction::Rank,
         "dense_rank" => WindowFunction::DenseRank,
+        "percent_rank" => WindowFunction::PercentRank,
+        "cume_dist" => WindowFunction::CumeDist,
+        "ntile" => {
+            WindowFunction::Ntile(u64::try_from(integer(args.first()?)?).ok().filter(|&n| n > 0)?)
+        }
         "first_value" => WindowFunction::First,
         "last_value" => WindowFunction::Last,
         "nth_value" => WindowFunction::Nth(u64::try_from(number(1)?).ok().filter(|&n| n > 0)?),
@@ -220,12 +232,26 @@ fn call(expr: &Expr, output: Field, columns: &mut Columns) -> Option<WindowCall>
         }
         _ => return None,
     };
-    let takes_rows = !matches!(
+    let has_argument = matches!(
         function,
-        WindowFunction::RowNumber | WindowFunction::Rank | WindowFunction::DenseRank
+        WindowFunction::First
+            | WindowFunction::Last
+            | WindowFunction::Nth(_)
+            | WindowFunction::Offset { .. }
     );
-    let input = if takes_rows { Some(columns.number(args.first()?)) } else { None };
+    let input = if has_argument { Some(columns.number(args.first()?)) } else { None };
     Some(WindowCall { function, input, filter: None, frame, output })
+}
+
+/// A whole number that is written as such.
+fn integer(expr: &Expr) -> Option<i64> {
+    match expr.clone().unalias() {
+        Expr::Literal(value, _) => match value.cast_to(&DataType::Int64).ok()? {
+            ScalarValue::Int64(number) if value.data_type().is_integer() => number,
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// A frame by rows, or by peers up to the current row's.
