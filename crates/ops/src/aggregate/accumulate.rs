@@ -113,10 +113,11 @@ impl<'a> Selection<'a> {
         T::Native: Into<i128>,
     {
         let values = values.as_primitive_opt::<T>().ok_or_else(wrong_type)?.values();
-        for ((&group, &weight), &value) in self.groups.iter().zip(self.weights.iter()).zip(values) {
+        let terms = self.weights.iter().zip(values).map(|(&weight, &value)| {
             let value: i128 = value.into();
-            sums.add(group, value.wrapping_mul(i128::from(weight)));
-        }
+            value.wrapping_mul(i128::from(weight))
+        });
+        sums.add_each(&self.groups, terms);
         Ok(())
     }
 

@@ -51,6 +51,20 @@ impl Sums {
         }
     }
 
+    /// Adds a term to the sum of a group each.
+    pub fn add_each(&mut self, groups: &[u32], terms: impl Iterator<Item = i128>) {
+        // Those that do not fit come last, so that the loop keeps its pointers.
+        let (short, mut others) = (self.short.as_mut_slice(), Vec::new());
+        for (&group, term) in groups.iter().zip(terms) {
+            let short = &mut short[group as usize];
+            match i64::try_from(i128::from(*short).wrapping_add(term)) {
+                Ok(sum) if *short != LONG && sum != LONG => *short = sum,
+                _ => others.push((group, term)),
+            }
+        }
+        others.into_iter().for_each(|(group, term)| self.add(group, term));
+    }
+
     /// Overwrites the sum of a group.
     #[cold]
     pub fn set(&mut self, group: u32, sum: i128) {
@@ -99,6 +113,15 @@ mod tests {
         ) {
             let (mut sums, mut model) = (Sums::default(), [0_i128; 3]);
             sums.resize(3);
+            let mut at_once = Sums::default();
+            at_once.resize(3);
+            let groups: Vec<u32> = values.iter().map(|(group, _)| *group).collect();
+            at_once.add_each(&groups, values.iter().map(|(_, value)| *value));
+            for group in 0..3 {
+                let of_group = values.iter().filter(|(g, _)| *g == group);
+                let sum = of_group.fold(0_i128, |sum, (_, value)| sum.wrapping_add(*value));
+                prop_assert_eq!(at_once.get(group), sum);
+            }
             // In the end everything is taken back.
             let back = values.iter().rev().map(|&(group, value)| (group, value.wrapping_neg()));
             for (group, value) in values.iter().copied().chain(back.collect::<Vec<_>>()) {
