@@ -7,6 +7,7 @@ mod filter;
 mod join;
 mod multiplicity;
 mod operator;
+mod ordered;
 mod project;
 mod scd;
 mod selection;

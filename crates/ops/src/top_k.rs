@@ -19,16 +19,13 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow::compute::{SortOptions, cast};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use deltaic_batch::{Error, Result, ZBatch};
-use deltaic_state::{
-    AccumulatorColumn, AccumulatorType, GroupSpec, GroupTable, Moves, MultisetColumn, MultisetSpec,
-    Places, Slot, SlotSpec, SortKey,
-};
+use deltaic_state::{GroupTable, Moves, Places, Slot, SortKey};
 
-use crate::multiplicity::add_weights;
-use crate::{Algebra, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext, input};
+use crate::ordered::OrderedRows;
+use crate::{Algebra, InputSpec, Operator, OperatorSpec, Output, StepContext, input};
 
 /// Most rows of one output piece.
 const PIECE_ROWS_MAX: usize = 1 << 14;
@@ -86,9 +83,7 @@ pub struct TopKSpec {
 /// ```
 #[derive(Debug)]
 pub struct TopK {
-    partition: Vec<usize>,
-    /// The columns of the multisets: all but those of the group, in their order.
-    values: Vec<usize>,
+    rows: OrderedRows,
     places: Places,
     spec: OperatorSpec,
 }
@@ -96,24 +91,14 @@ pub struct TopK {
 impl TopK {
     /// Checks `spec`; a user error (`UNSUPPORTED_TYPE`) if a column has no order.
     pub fn try_new(spec: TopKSpec) -> Result<Self> {
-        let (values, multiset) = multiset(&spec)?;
-        let key = |&column: &usize| spec.input.field(column).data_type().clone();
-        let groups = GroupSpec {
-            key: spec.partition.iter().map(key).collect(),
-            accumulators: vec![AccumulatorType::I64],
-        };
-        let slots = vec![SlotSpec::Groups(groups), SlotSpec::Multisets(multiset)];
-        // Refuses what cannot be a key or in order.
-        slots.iter().try_for_each(|slot| Slot::try_new(slot).map(drop))?;
+        let rows = OrderedRows::try_new(&spec.input, &spec.partition, &spec.order)?;
+        let slots = rows.slots()?;
         let is_integer =
             |number: &Field| matches!(number.data_type(), DataType::Int64 | DataType::UInt64);
         if !spec.number.as_ref().is_none_or(is_integer) {
             return Err(misused("the number of a row is not a 64-bit integer"));
         }
-        let exchange = match spec.partition.as_slice() {
-            [] => Exchange::Single,
-            partition => Exchange::ByKey(partition.to_vec()),
-        };
+        let exchange = rows.exchange();
         let fields = spec.input.fields().iter().cloned();
         let number = spec.number.iter().map(|number| Arc::new(number.clone()));
         let operator = OperatorSpec {
@@ -127,7 +112,7 @@ impl TopK {
         };
         let numbered = spec.number.is_some();
         let places = Places { offset: spec.offset, limit: spec.limit, numbered };
-        Ok(Self { partition: spec.partition, values, places, spec: operator })
+        Ok(Self { rows, places, spec: operator })
     }
 
     /// Whole rows from the columns of groups and multisets.
@@ -135,24 +120,16 @@ impl TopK {
         let count = moves.weights.len();
         for start in (0..count).step_by(PIECE_ROWS_MAX) {
             let length = PIECE_ROWS_MAX.min(count - start);
-            let key = groups.keys(&moves.groups[start..start + length])?;
-            let mut columns: Vec<Option<ArrayRef>> = vec![None; self.spec.output.fields().len()];
-            for (&column, values) in self.partition.iter().zip(key) {
-                columns[column] = Some(values);
-            }
-            for (&column, values) in self.values.iter().zip(&moves.columns) {
-                columns[column] = Some(values.slice(start, length));
-            }
-            if self.places.numbered
-                && let Some(number) = columns.last_mut()
-            {
+            let values: Vec<ArrayRef> =
+                moves.columns.iter().map(|values| values.slice(start, length)).collect();
+            let of = &moves.groups[start..start + length];
+            let mut columns = self.rows.columns(groups, of, &values)?;
+            if self.places.numbered {
                 let numbers = moves.numbers[start..start + length].to_vec();
                 let numbers: ArrayRef = Arc::new(UInt64Array::from(numbers));
                 let wanted = self.spec.output.fields().last().map(|field| field.data_type());
-                *number = Some(cast(&numbers, wanted.unwrap_or(&DataType::UInt64))?);
+                columns.push(cast(&numbers, wanted.unwrap_or(&DataType::UInt64))?);
             }
-            let columns = columns.into_iter().collect::<Option<Vec<ArrayRef>>>();
-            let columns = columns.ok_or_else(|| misused("a column is missing"))?;
             let options = RecordBatchOptions::new().with_row_count(Some(length));
             let output = self.spec.output.clone();
             let rows = RecordBatch::try_new_with_options(output, columns, &options)?;
@@ -161,27 +138,6 @@ impl TopK {
         }
         Ok(())
     }
-}
-
-/// The columns that are kept in order, and how.
-fn multiset(spec: &TopKSpec) -> Result<(Vec<usize>, MultisetSpec)> {
-    let (mut values, mut columns) = (Vec::new(), Vec::new());
-    let ties = (0..spec.input.fields().len()).map(|column| SortKey {
-        column,
-        descending: false,
-        nulls_first: true,
-    });
-    for key in spec.order.iter().copied().chain(ties) {
-        if values.contains(&key.column) || spec.partition.contains(&key.column) {
-            continue;
-        }
-        let field = spec.input.fields().get(key.column);
-        let field = field.ok_or_else(|| misused("a sort column is not of the input"))?;
-        let options = SortOptions { descending: key.descending, nulls_first: key.nulls_first };
-        values.push(key.column);
-        columns.push(MultisetColumn { data_type: field.data_type().clone(), options });
-    }
-    Ok((values, MultisetSpec { columns }))
 }
 
 fn misused(what: &str) -> Error {
@@ -215,14 +171,10 @@ impl Operator for TopK {
         let pick = |columns: &[usize]| -> Vec<ArrayRef> {
             columns.iter().map(|&column| delta.rows().column(column).clone()).collect()
         };
-        let key = pick(&self.partition);
-        let group_of_row = groups.upsert(&key, delta.num_rows())?;
+        let group_of_row = groups.upsert(&pick(&self.rows.partition), delta.num_rows())?;
         let touched = groups.sort_touched(0).to_vec();
-        let [AccumulatorColumn::I64(counts)] = groups.accumulators_mut() else {
-            return Err(Error::internal("SLOT_KIND", "a top-k has one counter"));
-        };
-        add_weights(counts, &group_of_row, delta.weights())?;
-        let values = pick(&self.values);
+        OrderedRows::count(groups, &group_of_row, delta.weights())?;
+        let values = pick(&self.rows.values);
         let moves = multisets.apply_to_places(
             &group_of_row,
             &values,

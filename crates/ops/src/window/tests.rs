@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use arrow::array::{Array, AsArray, BooleanArray, Float64Array, Int64Array};
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, SchemaRef, UInt64Type};
+use deltaic_state::SortKey;
 use proptest::prelude::*;
 
 use super::*;
