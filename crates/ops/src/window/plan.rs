@@ -47,6 +47,8 @@ pub(super) struct Plan {
     pub(super) needs: Needs,
     /// `DENSE_RANK` is asked for.
     pub(super) dense: bool,
+    /// The first value of a partition is asked for.
+    pub(super) first: bool,
 }
 
 impl Extreme {
@@ -105,8 +107,12 @@ impl Plan {
             framed.push(Framed { frame, aggregates, calls: positions, extremes });
         }
         let dense = spec.calls.iter().any(|c| matches!(c.function, WindowFunction::DenseRank));
+        let first = spec.calls.iter().any(|call| {
+            let from_start = call.frame.start == FrameBound::Unbounded;
+            matches!(call.function, WindowFunction::First) && from_start
+        });
         let needs = needs(spec, &framed)?;
-        Ok(Self { framed, needs, dense })
+        Ok(Self { framed, needs, dense, first })
     }
 
     /// Types of what is carried beside the number of rows and peers: accumulators, then extremes, of

@@ -172,7 +172,6 @@ impl Step<'_> {
             old_weights: Vec::new(),
         };
         let Some(checkpoints) = &self.checkpoints else { return Ok(starts) };
-        starts.columns = checkpoints.rows(&[])?.columns;
         let large: Vec<u32> =
             (0_u32..).zip(part).filter(|(_, t)| t.is_large).map(|(at, _)| at).collect();
         let touched = |&at: &u32| &part[at as usize];
@@ -313,8 +312,10 @@ impl Step<'_> {
         stretches: &Stretches,
         after: &[Option<u32>],
     ) -> Result<Firsts> {
+        // Most windows do not ask for them.
+        let is_wanted = |after: &Option<u32>| after.is_some() && self.window.plan.first;
         let groups: Vec<u32> = (stretches.of.iter().zip(after))
-            .filter(|(_, after)| after.is_some())
+            .filter(|(_, after)| is_wanted(after))
             .map(|(&of, _)| part[of as usize].group)
             .collect();
         let found = self.rows.first(&groups, 1)?;
@@ -329,7 +330,7 @@ impl Step<'_> {
         };
         Ok(Firsts {
             rows: self.window.whole_rows(self.groups, &of_row, &found.columns)?,
-            of: after.iter().map(|after| after.map(|_| number())).collect(),
+            of: after.iter().map(|after| is_wanted(after).then(&mut number)).collect(),
         })
     }
 

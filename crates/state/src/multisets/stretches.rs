@@ -137,8 +137,8 @@ impl Multisets {
 
     /// For each group and a row of it (by its columns): the row that is `back` rows before it, or the
     /// first one that agrees with it in the `peers` leading columns, if there are peers, whichever
-    /// comes first; one more back if the row is not there. Only of groups where that is not the first row, of those that are large:
-    /// positions of the groups, and the rows.
+    /// comes first; one more back if the row is not there. Only of groups that are large, and where
+    /// that is not their first row: positions of the groups, and the rows.
     pub fn starts(
         &self,
         groups: &[u32],
