@@ -1,6 +1,7 @@
 //! [`View`]: one SQL query, kept up to date from changes.
 
 use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
@@ -34,6 +35,8 @@ pub struct View {
     content: Arrangement,
     /// Tables of the view that the query does not read.
     unread: Vec<String>,
+    /// The time that `now()` stands for, in microseconds since 1970.
+    clock_us: i64,
     /// Why the view stopped: its state is no longer that of its inputs.
     failed: Option<Error>,
 }
@@ -67,9 +70,45 @@ impl View {
         let content = Arrangement::try_new(&spec)?;
         let read = plan.sources();
         let unread = sources.into_keys().filter(|name| !read.contains(name)).collect();
-        let mut view = Self { plan, circuit, content, unread, failed: None };
-        view.step(Vec::new())?;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let clock_us = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        let clock = plan.clock_change(None, clock_us)?;
+        let mut view = Self { plan, circuit, content, unread, clock_us, failed: None };
+        view.step(clock.into_iter().collect())?;
         Ok(view)
+    }
+
+    /// Moves the clock of the view to a time, in microseconds since 1970, and returns the change of
+    /// the view, consolidated. The clock of a new view is that of the machine; it stands still in
+    /// between.
+    ///
+    /// ```
+    /// use deltaic::prelude::*;
+    ///
+    /// let t = schema("x STRING, at TIMESTAMP")?;
+    /// let mut view = View::sql(
+    ///     "SELECT x FROM t WHERE at > now() - INTERVAL 1 HOUR",
+    ///     [("t", t.clone())],
+    /// )?;
+    /// let noon = 1_767_268_800_000_000;
+    /// view.advance_clock(noon)?;
+    /// let rows = "+ a | 2026-01-01T11:30:00Z\n+ b | 2026-01-01T11:59:00Z";
+    /// assert_eq!(view.apply([("t", ZBatch::parse(&t, rows)?)])?.num_rows(), 2);
+    /// assert_eq!(view.advance_clock(noon + 40 * 60_000_000)?.to_string(), "- a\n");
+    /// # Ok::<(), deltaic::Error>(())
+    /// ```
+    pub fn advance_clock(&mut self, now_us: i64) -> Result<ZBatch> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let clock = self.plan.clock_change(Some(self.clock_us), now_us)?;
+        if clock.is_none() && self.plan.asks_for_time() {
+            let message = "a part of the query that has no incremental form asks for the time";
+            return Err(Error::user("PLAN_NOT_DETERMINISTIC", message)
+                .hint("make a new view; explain shows the part"));
+        }
+        self.clock_us = now_us;
+        self.step(clock.into_iter().collect())
     }
 
     /// Applies one change per table and returns the change of the view, consolidated. Changes that

@@ -101,6 +101,13 @@ impl Delta {
         shards: usize,
     ) -> Result<Vec<Vec<ZBatch>>> {
         let key = match exchange {
+            Exchange::Broadcast => {
+                let pieces = match consolidate {
+                    true => vec![self.whole(schema)?],
+                    false => self.shards.iter().flatten().cloned().collect(),
+                };
+                return Ok(vec![pieces; shards]);
+            }
             Exchange::Single => None,
             _ if shards == 1 => None,
             // A nonlinear operator without a key meets equal rows in one shard.

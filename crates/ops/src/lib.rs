@@ -3,6 +3,7 @@
 mod aggregate;
 mod column;
 mod distinct;
+mod dynamic_filter;
 mod filter;
 mod join;
 mod multiplicity;
@@ -18,6 +19,7 @@ mod window;
 pub use aggregate::{Aggregate, AggregateCall, AggregateFunction, AggregateSpec};
 pub use column::ColumnRef;
 pub use distinct::Distinct;
+pub use dynamic_filter::{Comparison, DynamicFilter, DynamicFilterSpec};
 pub use filter::Filter;
 pub use join::{Join, JoinKind, JoinSpec};
 pub use multiplicity::add_weights;

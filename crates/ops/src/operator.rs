@@ -35,6 +35,8 @@ pub enum Exchange {
     ByKey(Vec<usize>),
     /// All rows go to shard 0.
     Single,
+    /// Every shard gets all rows.
+    Broadcast,
 }
 
 /// One input of an operator.

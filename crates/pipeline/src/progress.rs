@@ -32,6 +32,9 @@ pub(crate) struct FlowProgress {
     /// Views: counts of the expectations over the whole view, by name: (passed, failed).
     #[serde(default)]
     pub(crate) expectations: BTreeMap<String, (i64, i64)>,
+    /// Views that ask for the time: that of the refresh, in microseconds since 1970.
+    #[serde(default)]
+    pub(crate) clock_us: Option<i64>,
     /// AUTO CDC: what must not drift.
     #[serde(default)]
     pub(crate) cdc: Option<serde_json::Value>,

@@ -6,8 +6,8 @@ use arrow::datatypes::SchemaRef;
 use deltaic_batch::{Error, Result};
 use deltaic_exec::{Circuit, CircuitBuilder, CircuitOptions, NodeId};
 use deltaic_ops::{
-    Aggregate, AggregateSpec, ColumnRef, Distinct, Evaluator, Filter, Join, JoinSpec, Operator,
-    Project, TopK, TopKSpec, UnionAll, Window, WindowSpec,
+    Aggregate, AggregateSpec, ColumnRef, Distinct, DynamicFilter, DynamicFilterSpec, Evaluator,
+    Filter, Join, JoinSpec, Operator, Project, TopK, TopKSpec, UnionAll, Window, WindowSpec,
 };
 
 use crate::hybrid::{PerRow, Recompute, RecomputeTouched};
@@ -136,6 +136,15 @@ fn operator(tree: &Tree, node: &Node) -> Result<Arc<dyn Operator>> {
         }
         Kind::Filter { predicate } => {
             Arc::new(Filter::try_new(input(0)?, predicate.clone(), detail)?)
+        }
+        Kind::Temporal { value, comparison } => {
+            Arc::new(DynamicFilter::try_new(DynamicFilterSpec {
+                input: input(0)?,
+                value: *value,
+                comparison: *comparison,
+                bound: input(1)?,
+                detail,
+            })?)
         }
         Kind::Project { columns } => {
             Arc::new(Project::try_new(input(0)?, columns.clone(), detail)?)

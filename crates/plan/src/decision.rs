@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use deltaic_batch::Result;
 use deltaic_ops::JoinKind;
 
+use crate::session::clock::CLOCK;
 use crate::technique::Technique;
 use crate::tree::{ByGroup, Kind, Tree};
 use crate::view::ViewPlan;
@@ -46,6 +47,8 @@ pub struct ViewStats {
     pub source_rows: BTreeMap<String, u64>,
     /// Rows of the view now.
     pub view_rows: u64,
+    /// The clock, which the view reads as an input, has moved.
+    pub clock_moved: bool,
     /// State is there and fits.
     pub has_state: bool,
 }
@@ -85,6 +88,7 @@ struct Prior {
 const READ: Prior = Prior { delta_ns: 60.0, full_ns: 60.0, fanout: 1.0 };
 const FILTER: Prior = Prior { delta_ns: 10.0, full_ns: 10.0, fanout: 0.4 };
 const PROJECT: Prior = Prior { delta_ns: 15.0, full_ns: 15.0, fanout: 1.0 };
+const TEMPORAL: Prior = Prior { delta_ns: 300.0, full_ns: 200.0, fanout: 0.4 };
 const UNION: Prior = Prior { delta_ns: 3.0, full_ns: 3.0, fanout: 1.0 };
 const JOIN: Prior = Prior { delta_ns: 400.0, full_ns: 180.0, fanout: 1.0 };
 const AGGREGATE: Prior = Prior { delta_ns: 250.0, full_ns: 90.0, fanout: 0.1 };
@@ -160,7 +164,13 @@ pub(crate) fn decide(
             Technique::CompleteRecompute,
             "there is no state of an earlier run that fits this plan".to_owned(),
         ),
-        _ if changed == 0 => (Technique::NoOp, "no source has changed".to_owned()),
+        _ if changed == 0 && stats.clock_moved && policy == RefreshPolicy::Auto => {
+            let (chosen, reason) = cheaper(incremental, &costs);
+            (chosen, format!("the clock has moved; {reason}"))
+        }
+        _ if changed == 0 && !stats.clock_moved => {
+            (Technique::NoOp, "no source has changed".to_owned())
+        }
         RefreshPolicy::Incremental | RefreshPolicy::IncrementalStrict => {
             (incremental, format!("REFRESH POLICY {}", policy.name()))
         }
@@ -195,6 +205,11 @@ fn costs(tree: &Tree, stats: &ViewStats) -> Costs {
             total: a.total + b.total,
         });
         let (prior, flow) = match &node.kind {
+            Kind::Source { name } if name == CLOCK => {
+                let moves = if stats.clock_moved { 2.0 } else { 0.0 };
+                flows.push(Flow { delta: moves, total: 1.0 });
+                continue;
+            }
             Kind::Source { name } => {
                 let rows = |map: &BTreeMap<String, u64>| float(map.get(name).copied().unwrap_or(0));
                 let flow = Flow { delta: rows(&stats.delta_rows), total: rows(&stats.source_rows) };
@@ -208,6 +223,10 @@ fn costs(tree: &Tree, stats: &ViewStats) -> Costs {
                 continue;
             }
             Kind::Filter { .. } => (FILTER, scaled(sum, FILTER.fanout)),
+            Kind::Temporal { .. } => {
+                let rows = inputs.first().copied().unwrap_or_default();
+                (TEMPORAL, scaled(rows, TEMPORAL.fanout))
+            }
             Kind::Project { .. } => (PROJECT, sum),
             Kind::UnionAll => (UNION, sum),
             Kind::Join { kind, on, .. } => (JOIN, joined(*kind, on.is_empty(), &inputs)),

@@ -73,6 +73,7 @@ fn about(node: &Node) -> String {
     match &node.kind {
         Kind::Source { .. } | Kind::Constant { .. } => String::new(),
         Kind::Filter { .. } | Kind::Project { .. } | Kind::UnionAll => String::new(),
+        Kind::Temporal { .. } => "  [state: all rows in order]".into(),
         Kind::Join { kind, .. } => match kind {
             JoinKind::Inner => "  [state: both inputs]".into(),
             JoinKind::Left | JoinKind::Right | JoinKind::Full => "  [state: both inputs]".into(),

@@ -17,6 +17,8 @@ pub enum Technique {
     GenericAggregate,
     /// Windows.
     WindowFunction,
+    /// Rows enter and leave as time passes.
+    Temporal,
     /// Recompute.
     CompleteRecompute,
     /// Part of the plan is recomputed and diffed.
@@ -33,6 +35,7 @@ impl Technique {
             Self::GroupAggregate => "GROUP_AGGREGATE",
             Self::GenericAggregate => "GENERIC_AGGREGATE",
             Self::WindowFunction => "WINDOW_FUNCTION",
+            Self::Temporal => "TEMPORAL",
             Self::CompleteRecompute => "COMPLETE_RECOMPUTE",
             Self::Hybrid => "HYBRID",
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, SchemaRef};
-use deltaic_ops::{AggregateCall, Evaluator, JoinKind, WindowCall};
+use deltaic_ops::{AggregateCall, Comparison, Evaluator, JoinKind, WindowCall};
 use deltaic_state::SortKey;
 
 use crate::hybrid::Region;
@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Constant { region: Arc<Region> },
     /// Keeps rows.
     Filter { predicate: Arc<dyn Evaluator> },
+    /// Keeps the rows whose value compares so with the one row of the second input.
+    Temporal { value: usize, comparison: Comparison },
     /// Computes columns.
     Project { columns: Vec<(Arc<dyn Evaluator>, Field)> },
     /// Adds its inputs up.
@@ -152,6 +154,7 @@ impl Kind {
             Self::Source { .. } => "Source",
             Self::Constant { .. } => "Constant",
             Self::Filter { .. } => "Filter",
+            Self::Temporal { .. } => "TemporalFilter",
             Self::Project { .. } => "Project",
             Self::UnionAll => "UnionAll",
             Self::Join { kind, .. } => match kind {

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
-use deltaic_batch::{Error, Result};
+use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_exec::{Circuit, CircuitOptions};
 use deltaic_ops::{ColumnRef, Evaluator};
 
@@ -19,8 +19,9 @@ use crate::decision::{self, Decision, RefreshPolicy, ViewStats};
 use crate::errors;
 use crate::explain;
 use crate::lower::Lowering;
+use crate::session::clock::CLOCK;
 use crate::session::provider::TableInput;
-use crate::session::{Planned, optimize};
+use crate::session::{Planned, clock, optimize};
 use crate::technique::Technique;
 use crate::tree::{ByGroup, Fingerprint, Kind, NodeIx, Tree};
 
@@ -45,6 +46,10 @@ struct Inner {
     technique: Technique,
     /// Functions whose result differs from run to run.
     unstable: Vec<String>,
+    /// The result depends on the time.
+    asks: bool,
+    /// The clock as a source of the circuit.
+    clock: Option<SchemaRef>,
 }
 
 /// Plans a view from its analyzed query.
@@ -56,11 +61,22 @@ pub(crate) fn plan(
     now: DateTime<Utc>,
 ) -> Result<ViewPlan> {
     let unstable = unstable_functions(&planned.plan).map_err(|e| errors::planning(&e))?;
-    let clock = unstable.iter().any(|f| f.stable);
+    let asks = unstable.iter().any(|f| f.stable);
+    let is_random = unstable.iter().any(|f| !f.stable);
     let read = tables(&planned.plan).map_err(|e| errors::planning(&e))?;
-    let (tree, root) = lowered(state, &planned, clock.then_some(now))?;
-    let identity = match clock {
-        // The time of the run is no part of the view's identity.
+    let clock = clock::schema(time_zone);
+    let timed = match asks && !is_random {
+        true => lowered_with_clock(state, &planned, &clock)?,
+        false => None,
+    };
+    // Else the time of the run is part of the tree, but not of the view's identity.
+    let is_fixed = asks && timed.is_none();
+    let clock = timed.is_some().then_some(clock);
+    let (tree, root) = match timed {
+        Some(timed) => timed,
+        None => lowered(state, &planned, is_fixed.then_some(now))?,
+    };
+    let identity = match is_fixed {
         true => lowered(state, &planned, None).map(|(tree, root)| tree.nodes[root].fingerprint)?,
         false => tree.nodes[root].fingerprint,
     };
@@ -73,11 +89,14 @@ pub(crate) fn plan(
     let append_only = read.iter().all(
         |(name, _)| matches!(sources.get(name), Some(Source::Table(table)) if table.append_only),
     );
+    let unstable = match clock {
+        Some(_) => Vec::new(),
+        None => unstable.into_iter().map(|f| f.name).collect(),
+    };
     let technique = match unstable.is_empty() {
         true => technique_of(&tree, append_only),
         false => Technique::CompleteRecompute,
     };
-    let unstable = unstable.into_iter().map(|f| f.name).collect();
     let inner = Inner {
         tree,
         root,
@@ -86,6 +105,8 @@ pub(crate) fn plan(
         fingerprint,
         technique,
         unstable,
+        asks,
+        clock,
     };
     Ok(ViewPlan { inner: Arc::new(inner) })
 }
@@ -98,8 +119,33 @@ fn lowered(
 ) -> Result<(Tree, NodeIx)> {
     let optimized =
         optimize::optimize(state, planned.plan.clone(), now).map_err(|e| errors::planning(&e))?;
-    let mut lowering = Lowering::new(state.clone(), &optimized);
-    let top = lowering.lower(&optimized)?;
+    lowered_plan(state, &optimized, planned, None)
+}
+
+/// The same with the clock as a source; `None` where that is not possible.
+fn lowered_with_clock(
+    state: &Arc<SessionState>,
+    planned: &Planned,
+    clock: &SchemaRef,
+) -> Result<Option<(Tree, NodeIx)>> {
+    let bound = || {
+        let optimized = optimize::optimize_with_clock(state, planned.plan.clone())?;
+        clock::bind(optimized, &clock::scan(clock)?)
+    };
+    match bound().map_err(|e| errors::planning(&e))? {
+        Some(plan) => lowered_plan(state, &plan, planned, Some(clock.clone())).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn lowered_plan(
+    state: &Arc<SessionState>,
+    plan: &LogicalPlan,
+    planned: &Planned,
+    clock: Option<SchemaRef>,
+) -> Result<(Tree, NodeIx)> {
+    let mut lowering = Lowering::new(state.clone(), plan, clock);
+    let top = lowering.lower(plan)?;
     let mut tree = lowering.tree;
     let root = renamed(&mut tree, top, &planned.schema)?;
     Ok(tree.reachable(root))
@@ -155,7 +201,7 @@ fn unstable_functions(plan: &LogicalPlan) -> datafusion::common::Result<Vec<Unst
                     let name = call.func.name();
                     let stable = match call.func.signature().volatility {
                         Volatility::Volatile => false,
-                        Volatility::Stable if is_clock(name) => true,
+                        Volatility::Stable if clock::is_clock(name) => true,
                         _ => return Ok(TreeNodeRecursion::Continue),
                     };
                     if !found.iter().any(|f| f.name == name) {
@@ -167,10 +213,6 @@ fn unstable_functions(plan: &LogicalPlan) -> datafusion::common::Result<Vec<Unst
         })
     })?;
     Ok(found)
-}
-
-fn is_clock(name: &str) -> bool {
-    matches!(name, "now" | "current_date" | "current_time" | "current_timestamp")
 }
 
 /// Tables that a plan scans, each once, in order of their names.
@@ -194,6 +236,8 @@ fn technique_of(tree: &Tree, append_only: bool) -> Technique {
     let any = |test: fn(&Kind) -> bool| tree.nodes.iter().any(|node| test(&node.kind));
     if any(|kind| matches!(kind, Kind::Hybrid { .. })) {
         Technique::Hybrid
+    } else if any(|kind| matches!(kind, Kind::Source { name } if name == CLOCK)) {
+        Technique::Temporal
     } else if any(|kind| matches!(kind, Kind::ByGroup { what: ByGroup::Aggregate, .. })) {
         Technique::GenericAggregate
     } else if any(|kind| matches!(kind, Kind::Aggregate { .. } | Kind::Distinct)) {
@@ -218,6 +262,22 @@ impl ViewPlan {
     /// Names of the tables read (keys of [`Sources`], through views).
     pub fn sources(&self) -> Vec<String> {
         self.inner.sources.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// True when the result depends on the time of the run, too.
+    pub fn asks_for_time(&self) -> bool {
+        self.inner.asks
+    }
+
+    /// The name of the clock among the circuit's sources and its change from one time to another, in
+    /// microseconds since 1970; `None` where the circuit has no clock.
+    pub fn clock_change(
+        &self,
+        before_us: Option<i64>,
+        now_us: i64,
+    ) -> Result<Option<(String, ZBatch)>> {
+        let Some(schema) = &self.inner.clock else { return Ok(None) };
+        Ok(Some((CLOCK.to_owned(), clock::change(schema, before_us, now_us)?)))
     }
 
     /// Identity of plan, types and settings: stored state fits only the same fingerprint.

@@ -26,6 +26,8 @@ pub(crate) struct Prepared<'a> {
     pub(crate) fingerprint: String,
     pub(crate) before: FlowProgress,
     pub(crate) inputs: Vec<PreparedInput<'a>>,
+    /// No input has changed since the last refresh of this plan.
+    pub(crate) inputs_unchanged: bool,
 }
 
 /// One input that the plan reads.
@@ -69,7 +71,8 @@ fn prepare<'a>(
             inputs.push(PreparedInput { input, key, pending });
         }
     }
-    Ok(Prepared { node, flow, plan, fingerprint, before, inputs })
+    let inputs_unchanged = same_plan && inputs.iter().all(|i| i.pending.is_nothing());
+    Ok(Prepared { node, flow, plan, fingerprint, before, inputs, inputs_unchanged })
 }
 
 /// Declared columns, where the table has others than the query yields.
@@ -85,6 +88,11 @@ impl Prepared<'_> {
     /// The plan is that of the last refresh.
     fn same_plan(&self) -> bool {
         self.before.epoch > 0 && self.before.fingerprint.as_deref() == Some(&self.fingerprint)
+    }
+
+    /// The view asks for the time, which is another one than at its last refresh.
+    fn clock_moved(&self, cx: &Context<'_>) -> bool {
+        self.plan.asks_for_time() && self.before.clock_us != Some(cx.now_us)
     }
 
     fn unknown(&self) -> Option<&str> {
@@ -108,6 +116,9 @@ impl Prepared<'_> {
         for i in &self.inputs {
             stats.delta_rows.insert(i.input.name.clone(), i.pending.rows());
             stats.source_rows.insert(i.input.name.clone(), full_rows(cx, i.input)?);
+        }
+        if self.plan.clock_change(None, cx.now_us)?.is_some() && self.clock_moved(cx) {
+            stats.clock_moved = true;
         }
         if let Some(handle) = &stored.handle {
             stats.view_rows = handle.table()?.num_rows()?;
@@ -145,8 +156,7 @@ fn refresh_one(
     outcome: &mut FlowOutcome,
 ) -> Result<Option<StoredDataset>> {
     let prepared = prepare(cx, node, stored, flow, reset, &mut outcome.warnings)?;
-    let nothing = prepared.inputs.iter().all(|i| i.pending.is_nothing());
-    if prepared.same_plan() && nothing && stored.handle.is_some() {
+    if prepared.inputs_unchanged && !prepared.clock_moved(cx) && stored.handle.is_some() {
         outcome.expectations = super::view_refresh::stored_counts(&prepared, cx)?;
         return Ok(None);
     }
@@ -189,9 +199,9 @@ fn refresh_one(
                 node.name,
                 e.message()
             ));
-            Ok(Some(done))
+            Ok(done)
         }
-        done => done.map(Some),
+        done => done,
     }
 }
 
@@ -259,7 +269,7 @@ pub(crate) fn explain(cx: &Context<'_>, dataset: usize) -> Result<String> {
     let state = open_state(cx, &stored, &prepared, &mut warnings)?;
     let stats = prepared.stats(cx, &stored, state.is_some())?;
     let decision = prepared.plan.decide(node.refresh_policy, &stats)?;
-    let nothing = prepared.same_plan() && prepared.inputs.iter().all(|i| i.pending.is_nothing());
+    let nothing = prepared.inputs_unchanged && !prepared.clock_moved(cx);
     let mut out = prepared.plan.explain();
     if !out.ends_with('\n') {
         out.push('\n');

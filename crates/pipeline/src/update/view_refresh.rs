@@ -48,7 +48,7 @@ pub(crate) fn incremental(
     state: StoredState,
     technique: Technique,
     outcome: &mut FlowOutcome,
-) -> Result<StoredDataset> {
+) -> Result<Option<StoredDataset>> {
     let options = CircuitOptions { shards: state.full.shards, ..CircuitOptions::default() };
     let mut circuit = prepared.plan.circuit(options)?;
     if let Err(error) = circuit.restore(&state.full, &state.changes) {
@@ -63,6 +63,7 @@ pub(crate) fn incremental(
             inputs.extend(deltas.into_iter().map(|d| (i.input.name.clone(), d)));
         }
     }
+    inputs.extend(prepared.plan.clock_change(prepared.before.clock_us, cx.now_us)?);
     let delta = step(&mut circuit, inputs)?;
     let rules = rules(cx, &prepared)?;
     let judged = rules.judge(delta)?;
@@ -88,7 +89,7 @@ pub(crate) fn full(
     stored: &StoredDataset,
     prepared: Prepared<'_>,
     outcome: &mut FlowOutcome,
-) -> Result<StoredDataset> {
+) -> Result<Option<StoredDataset>> {
     recompute(cx, stored, prepared, false, outcome)
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn replace(
     stored: &StoredDataset,
     prepared: Prepared<'_>,
     outcome: &mut FlowOutcome,
-) -> Result<StoredDataset> {
+) -> Result<Option<StoredDataset>> {
     recompute(cx, stored, prepared, true, outcome)
 }
 
@@ -108,7 +109,7 @@ fn recompute(
     mut prepared: Prepared<'_>,
     blindly: bool,
     outcome: &mut FlowOutcome,
-) -> Result<StoredDataset> {
+) -> Result<Option<StoredDataset>> {
     let technique = Technique::CompleteRecompute.name();
     outcome.technique = technique;
     let options = CircuitOptions { shards: cx.shards, ..CircuitOptions::default() };
@@ -122,6 +123,7 @@ fn recompute(
             inputs.push((i.input.name.clone(), piece));
         }
     }
+    inputs.extend(prepared.plan.clock_change(None, cx.now_us)?);
     outcome.rows_in = rows_in;
     cx.listener.flow_rows(&prepared.node.name, &prepared.flow.name, rows_in);
     let new = step(&mut circuit, inputs)?;
@@ -173,10 +175,20 @@ fn finish(
     totals: &[(i64, i64)],
     output: Output,
     outcome: &mut FlowOutcome,
-) -> Result<StoredDataset> {
+) -> Result<Option<StoredDataset>> {
+    let is_same = output.deltas.iter().all(ZBatch::is_empty) && !output.truncate;
+    // A circuit with a clock is only left as it was where it was used.
+    let is_kept = output.chain.is_some() || prepared.plan.clock_change(None, cx.now_us)?.is_none();
+    if is_same && is_kept && stored.handle.is_some() && prepared.inputs_unchanged {
+        // Only time has passed, and no row has entered or left: the next refresh starts from the
+        // same time as this one.
+        outcome.technique = Technique::NoOp.name();
+        return Ok(None);
+    }
     let mut after = FlowProgress {
         query: prepared.flow.query.clone(),
         fingerprint: Some(prepared.fingerprint.clone()),
+        clock_us: prepared.plan.asks_for_time().then_some(cx.now_us),
         ..FlowProgress::default()
     };
     for i in &prepared.inputs {
@@ -205,5 +217,5 @@ fn finish(
     outcome.rows_inserted = committed.rows_inserted;
     outcome.rows_deleted = committed.rows_deleted;
     outcome.version = Some(committed.version);
-    Ok(committed.stored)
+    Ok(Some(committed.stored))
 }

@@ -1,5 +1,6 @@
 //! Whole pipelines in temporary folders.
 
+mod clock;
 mod crashes;
 mod flows;
 #[cfg(test)]

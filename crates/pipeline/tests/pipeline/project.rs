@@ -52,6 +52,15 @@ impl TestProject {
         Pipeline::open(self.root(), options).unwrap()
     }
 
+    /// A run at a time, in microseconds since 1970, in which no flow fails.
+    pub(crate) fn run_at(&self, now_us: i64) -> UpdateReport {
+        let options = PipelineOptions { threads: self.threads, now_us: Some(now_us) };
+        let pipeline = Pipeline::open(self.root(), options).unwrap();
+        let report = pipeline.run(&RunOptions::default(), &()).unwrap();
+        assert!(report.succeeded(), "{report:?}");
+        report
+    }
+
     pub(crate) fn try_run(&self, options: &RunOptions) -> Result<UpdateReport, Errors> {
         self.open().run(options, &())
     }

@@ -28,6 +28,7 @@ mod by_group;
 mod grouping_sets;
 mod join;
 mod region;
+mod temporal;
 mod top_k;
 mod window;
 mod words;
@@ -40,12 +41,18 @@ pub(crate) struct Lowering {
     state: Arc<SessionState>,
     pub(crate) tree: Tree,
     words: Arc<Words>,
+    /// The clock as a table, for a plan that reads it.
+    clock: Option<SchemaRef>,
 }
 
 impl Lowering {
     /// `plan` is the whole query.
-    pub(crate) fn new(state: Arc<SessionState>, plan: &LogicalPlan) -> Self {
-        Self { state, tree: Tree::default(), words: Arc::new(Words::of(plan)) }
+    pub(crate) fn new(
+        state: Arc<SessionState>,
+        plan: &LogicalPlan,
+        clock: Option<SchemaRef>,
+    ) -> Self {
+        Self { state, tree: Tree::default(), words: Arc::new(Words::of(plan)), clock }
     }
 
     /// The node whose output is the plan's, column by column.
@@ -60,6 +67,9 @@ impl Lowering {
             }
             LogicalPlan::Filter(f) => {
                 if let Some(node) = self.ranked(f, true)? {
+                    return Ok(node);
+                }
+                if let Some(node) = self.temporal(f)? {
                     return Ok(node);
                 }
                 let input = self.lower(&f.input)?;

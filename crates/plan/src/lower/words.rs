@@ -10,6 +10,7 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, SortExpr};
 
 use crate::session::checked;
+use crate::session::clock::CLOCK;
 use crate::type_name;
 
 /// Texts longer than this are cut off.
@@ -24,6 +25,10 @@ const DEFAULT_FRAMES: [&str; 2] = [
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     ambiguous: HashSet<String>,
+}
+
+fn is_clock(column: &Column) -> bool {
+    column.relation.as_ref().is_some_and(|table| table.table() == CLOCK)
 }
 
 /// How strongly an operator binds.
@@ -90,6 +95,8 @@ impl Words {
         let suffix = |of: &Expr, words: &str| (format!("{} {words}", self.strong(of, 4)), 3);
         match expr {
             Expr::Alias(alias) => self.bound(&alias.expr),
+            // The clock.
+            Expr::Column(column) if is_clock(column) => (CLOCK.into(), OPERAND),
             Expr::Column(column) => (self.column(column), OPERAND),
             Expr::OuterReferenceColumn(_, column) => (self.column(column), OPERAND),
             Expr::Literal(value, _) => (literal(value), OPERAND),

@@ -23,6 +23,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::intervals;
+
 /// Which operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Op {
@@ -194,7 +196,8 @@ impl AnalyzerRule for CheckArithmetic {
                     false => rewritten,
                 })
             })?
-            .map_data(LogicalPlan::recompute_schema)
+            .map_data(LogicalPlan::recompute_schema)?
+            .transform_data(intervals::sorted)
         })
         .map(|plan| plan.data)
     }
@@ -206,7 +209,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
         Ok(match &expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                 let Some(op) = checked_op(*op, left, right, schema) else {
-                    return Ok(Transformed::no(expr));
+                    return intervals::by_length(expr, schema);
                 };
                 let args = vec![left.as_ref().clone(), right.as_ref().clone()];
                 Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(
@@ -225,7 +228,7 @@ pub(crate) fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
                 }
                 _ => Transformed::no(expr),
             },
-            _ => Transformed::no(expr),
+            _ => return intervals::by_length(expr, schema),
         })
     })
 }

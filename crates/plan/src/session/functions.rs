@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use super::time_zone;
+use super::{clock, time_zone};
 
 /// Functions that take a date and a number.
 const DATE_AND_NUMBER: [&str; 3] = ["date_add", "date_sub", "add_months"];
@@ -18,6 +18,7 @@ const DATE_AND_NUMBER: [&str; 3] = ["date_add", "date_sub", "add_months"];
 /// Adds Spark's functions; none replaces one of DataFusion's.
 pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     state.register_udf(Arc::new(time_zone::function()))?;
+    state.register_udf(Arc::new(clock::function()))?;
     for function in datafusion_spark::all_default_scalar_functions() {
         if !state.scalar_functions().contains_key(function.name())
             && !function.aliases().iter().any(|name| state.scalar_functions().contains_key(name))

@@ -35,7 +35,17 @@ use super::push_down::PushDown;
 use super::statistics::Statistics;
 
 static OPTIMIZER: LazyLock<Optimizer> = LazyLock::new(|| {
-    let rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![
+    let mut rules = rules();
+    let last = rules.len() - 1;
+    rules.insert(last, Arc::new(CommonSubexprEliminate::new()));
+    Optimizer::with_rules(rules)
+});
+
+/// For a plan that asks for the time, which stays where it is asked for.
+static OPTIMIZER_WITH_CLOCK: LazyLock<Optimizer> = LazyLock::new(|| Optimizer::with_rules(rules()));
+
+fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    vec![
         Arc::new(RewriteSetComparison::new()),
         Arc::new(OptimizeUnions::new()),
         Arc::new(SimplifyExpressions::new()),
@@ -56,11 +66,9 @@ static OPTIMIZER: LazyLock<Optimizer> = LazyLock::new(|| {
         Arc::new(PushDown::default()),
         Arc::new(EliminateGroupByConstant::new()),
         Arc::new(Statistics),
-        Arc::new(CommonSubexprEliminate::new()),
         Arc::new(OptimizeProjections::new()),
-    ];
-    Optimizer::with_rules(rules)
-});
+    ]
+}
 
 /// Types coerced, arithmetic checked.
 pub(crate) fn analyze(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -75,6 +83,12 @@ pub(crate) fn optimize(
 ) -> Result<LogicalPlan> {
     let settings = Settings { state, now, aliases: Arc::default() };
     OPTIMIZER.optimize(plan, &settings, |_, _| {})
+}
+
+/// The optimized plan in which functions of the clock stay where they are.
+pub(crate) fn optimize_with_clock(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    let settings = Settings { state, now: None, aliases: Arc::default() };
+    OPTIMIZER_WITH_CLOCK.optimize(plan, &settings, |_, _| {})
 }
 
 /// What rules may know: the session's options and functions, and the time of the run.

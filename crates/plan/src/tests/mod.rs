@@ -1,5 +1,6 @@
 //! Views against batch runs of the same query, explain texts, errors.
 
+mod clock;
 mod errors;
 mod explain;
 mod random;

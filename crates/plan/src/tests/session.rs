@@ -7,9 +7,10 @@ use arrow::array::{
     ArrayRef, AsArray, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch,
 };
 use arrow::datatypes::{DataType, Field, Float32Type, Float64Type, Int64Type, Schema};
+use deltaic_batch::ZBatch;
 
 use super::{session, sources};
-use crate::{Session, SessionOptions, Source};
+use crate::{Session, SessionOptions, Source, Sources};
 
 fn names(sql: &str) -> Vec<String> {
     let sources = sources(&[("orders", "Id INT, `Order Date` DATE, Amount DOUBLE")]);
@@ -579,4 +580,49 @@ fn statistics_beside_a_count_of_the_same_column() {
     let float = |at: usize| row.column(at).as_primitive::<Float64Type>().value(0);
     assert_eq!((float(1), float(2)), ((5.0_f64 / 3.0).sqrt(), 2.5));
     assert_eq!((float(3), float(4)), (2.0 / 3.0, 1.0));
+}
+
+#[test]
+fn intervals_compare_by_their_length() {
+    let session = session();
+    let run = |sql: &str| {
+        let (_, batches) = session.run_batch(sql, &Sources::new(), Default::default()).unwrap();
+        let pieces: Vec<ZBatch> = batches.into_iter().map(ZBatch::inserts).collect();
+        pieces.iter().map(ToString::to_string).collect::<String>()
+    };
+    let of = "FROM (VALUES (1, INTERVAL 36 HOURS), (2, INTERVAL 1 DAY), (3, INTERVAL 24 HOURS),
+              (4, NULL)) AS v(id, x)";
+    assert_eq!(run("SELECT INTERVAL 36 HOURS < INTERVAL 1 DAY"), "+ false\n");
+    assert_eq!(run("SELECT INTERVAL 24 HOURS = INTERVAL 1 DAY"), "+ true\n");
+    let longer =
+        "SELECT TIMESTAMP '2024-05-03 01:00:00' - TIMESTAMP '2024-05-01' > INTERVAL 2 DAYS";
+    assert_eq!(run(longer), "+ true\n");
+    assert_eq!(
+        run(&format!(
+            "SELECT id {of} WHERE x BETWEEN INTERVAL 20 HOURS AND INTERVAL 1 DAY ORDER BY id"
+        )),
+        "+ 2\n+ 3\n"
+    );
+    assert_eq!(
+        run(&format!("SELECT id {of} WHERE x IN (INTERVAL 1 DAY) ORDER BY id")),
+        "+ 2\n+ 3\n"
+    );
+    assert_eq!(
+        run(&format!("SELECT id {of} WHERE x IS DISTINCT FROM INTERVAL 1 DAY ORDER BY id")),
+        "+ 1\n+ 4\n"
+    );
+    assert_eq!(
+        run(&format!("SELECT id {of} ORDER BY x DESC NULLS LAST, id LIMIT 2")),
+        "+ 1\n+ 2\n"
+    );
+    assert_eq!(
+        run(&format!("SELECT max(x) = INTERVAL 36 HOURS, min(x) = INTERVAL 1 DAY {of}")),
+        "+ true | true\n"
+    );
+    assert_eq!(
+        run(&format!(
+            "SELECT id, row_number() OVER (ORDER BY x, id ROWS UNBOUNDED PRECEDING) AS r {of} ORDER BY id"
+        )),
+        "+ 1 | 3\n+ 2 | 1\n+ 3 | 2\n+ 4 | 4\n"
+    );
 }

@@ -18,6 +18,7 @@ mod image;
 mod model_tests;
 mod packed;
 mod places;
+mod range;
 mod rows;
 mod segments;
 mod sorted;
