@@ -5,12 +5,16 @@ use std::path::Path;
 use deltaic_proptests::corpus::{Sample, run_file};
 
 #[test]
-fn every_query_of_the_file_passes_as_a_view() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/laws/queries.test");
-    for seed in 1..=4 {
-        let outcome = run_file(&path, Sample { every: 1, seed }).unwrap();
-        assert_eq!(outcome.passed, 8, "{}", outcome.report("queries.test"));
-        assert!(outcome.is_good() && outcome.refused.is_empty() && outcome.statements.is_empty());
+fn every_query_of_the_files_passes_as_a_view() {
+    for (file, queries) in [("queries.test", 8), ("nested.test", 16)] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/laws").join(file);
+        for seed in 1..=4 {
+            let outcome = run_file(&path, Sample { every: 1, seed }).unwrap();
+            assert_eq!(outcome.passed, queries, "{}", outcome.report(file));
+            assert!(
+                outcome.is_good() && outcome.refused.is_empty() && outcome.statements.is_empty()
+            );
+        }
     }
 }
 

@@ -2,33 +2,50 @@
 //!
 //! Decorrelation moves a condition on the outer row up to the join with the outer query. Past the side
 //! of an outer join that may be padded with NULL, or the right side of a semi or anti join, that
-//! changes the meaning: the padding, or the test for existence, must see the condition.
+//! changes the meaning: the padding, or the test for existence, must see the condition. What `unnesting`
+//! has not dealt with is refused.
 
-use datafusion::common::Result;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, Join, JoinType, LogicalPlan};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use deltaic_batch::Error;
 
-use crate::errors;
+/// The rule: an error when a plan has such a subquery.
+#[derive(Debug)]
+pub(super) struct RefuseUnsafe;
 
-/// An error when a plan has such a subquery.
-pub(crate) fn refuse_unsafe(plan: &LogicalPlan) -> deltaic_batch::Result<()> {
-    let mut found = false;
-    let visited = plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::Join(join) = node {
-            found |= is_unsafe(join)?;
-        }
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    visited.map_err(|e| errors::planning(&e))?;
-    if !found {
-        return Ok(());
+impl OptimizerRule for RefuseUnsafe {
+    fn name(&self) -> &'static str {
+        "refuse_unsafe"
     }
-    Err(Error::user(
-        "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY",
-        "a subquery refers to the outer query below an outer, semi or anti join",
-    )
-    .hint("move the condition on the outer query's columns out of that side of the join"))
+
+    fn supports_rewrite(&self) -> bool {
+        true
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let mut found = false;
+        plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::Join(join) = node {
+                found |= is_unsafe(join)?;
+            }
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if !found {
+            return Ok(Transformed::no(plan));
+        }
+        let error = Error::user(
+            "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY",
+            "a subquery refers to the outer query below an outer, semi or anti join",
+        );
+        let hint = "move the condition on the outer query's columns out of that side of the join";
+        Err(DataFusionError::External(Box::new(error.hint(hint))))
+    }
 }
 
 fn is_unsafe(join: &Join) -> Result<bool> {

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use super::{clock, time_zone};
+use super::{clock, generator_functions, time_zone};
 
 /// Functions that take a date and a number.
 const DATE_AND_NUMBER: [&str; 3] = ["date_add", "date_sub", "add_months"];
@@ -19,6 +19,7 @@ const DATE_AND_NUMBER: [&str; 3] = ["date_add", "date_sub", "add_months"];
 pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     state.register_udf(Arc::new(time_zone::function()))?;
     state.register_udf(Arc::new(clock::function()))?;
+    generator_functions::register(state)?;
     for function in datafusion_spark::all_default_scalar_functions() {
         if !state.scalar_functions().contains_key(function.name())
             && !function.aliases().iter().any(|name| state.scalar_functions().contains_key(name))

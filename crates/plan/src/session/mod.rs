@@ -25,14 +25,18 @@ mod average;
 pub(crate) mod batch;
 pub(crate) mod checked;
 pub(crate) mod clock;
-mod correlated_aggregate;
 mod correlation;
 mod distinct_from;
+mod equijoin;
 mod exact;
 mod fields;
 mod float_sum;
 mod functions;
+mod generator_functions;
+mod generators;
 mod intervals;
+mod keys;
+mod lateral;
 pub(crate) mod names;
 mod numbers;
 pub(crate) mod optimize;
@@ -48,6 +52,7 @@ mod statistics;
 pub(crate) mod ties;
 mod time_zone;
 mod twins;
+mod unnesting;
 mod using;
 
 use provider::Planning;
@@ -114,6 +119,7 @@ impl Session {
             .build();
         state
             .register_relation_planner(Arc::new(set_operations::SetOperations))
+            .and_then(|()| state.register_relation_planner(Arc::new(keys::WithoutKeys)))
             .map_err(|e| errors::planning(&e))?;
         functions::register(&mut state)
             .and_then(|()| signed::register(&mut state))
@@ -205,7 +211,6 @@ impl Session {
         let aliases = planning.aliases.into_inner();
         let analyzed =
             optimize::analyze(&self.state, plan.clone()).map_err(|e| errors::planning(&e))?;
-        correlation::refuse_unsafe(&analyzed)?;
         let schema = names::output_schema(&plan, analyzed.schema().as_arrow(), &aliases)?;
         Ok(Planned { schema, plan: analyzed })
     }

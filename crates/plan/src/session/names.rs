@@ -107,5 +107,10 @@ fn named(plan: &LogicalPlan, i: usize, aliases: &HashMap<String, String>) -> Ori
 }
 
 fn spelled(name: &str, aliases: &HashMap<String, String>) -> String {
+    // A field of a struct that was unnested has its own name.
+    let name = match (name.starts_with("UNNEST("), name.rsplit_once(").")) {
+        (true, Some((_, field))) => field,
+        _ => name,
+    };
     aliases.get(name).cloned().unwrap_or_else(|| name.to_owned())
 }

@@ -23,16 +23,20 @@ use datafusion::optimizer::{
     eliminate_cross_join::EliminateCrossJoin, eliminate_duplicated_expr::EliminateDuplicatedExpr,
     eliminate_filter::EliminateFilter, eliminate_group_by_constant::EliminateGroupByConstant,
     eliminate_join::EliminateJoin, eliminate_limit::EliminateLimit,
-    eliminate_outer_join::EliminateOuterJoin, extract_equijoin_predicate::ExtractEquijoinPredicate,
-    filter_null_join_keys::FilterNullJoinKeys, optimize_projections::OptimizeProjections,
-    optimize_unions::OptimizeUnions, propagate_empty_relation::PropagateEmptyRelation,
+    eliminate_outer_join::EliminateOuterJoin, filter_null_join_keys::FilterNullJoinKeys,
+    optimize_projections::OptimizeProjections, optimize_unions::OptimizeUnions,
+    propagate_empty_relation::PropagateEmptyRelation,
     replace_distinct_aggregate::ReplaceDistinctWithAggregate,
     rewrite_set_comparison::RewriteSetComparison, scalar_subquery_to_join::ScalarSubqueryToJoin,
 };
 
-use super::correlated_aggregate::CorrelatedAggregate;
+use super::correlation::RefuseUnsafe;
+use super::equijoin::EquijoinKeys;
+use super::keys::ForgetKeys;
+use super::lateral::LateralRows;
 use super::push_down::PushDown;
 use super::statistics::Statistics;
+use super::unnesting::{CoerceAgain, Unnesting};
 
 static OPTIMIZER: LazyLock<Optimizer> = LazyLock::new(|| {
     let mut rules = rules();
@@ -46,16 +50,21 @@ static OPTIMIZER_WITH_CLOCK: LazyLock<Optimizer> = LazyLock::new(|| Optimizer::w
 
 fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     vec![
+        Arc::new(LateralRows),
+        Arc::new(Unnesting),
+        Arc::new(RefuseUnsafe),
+        Arc::new(CoerceAgain),
         Arc::new(RewriteSetComparison::new()),
         Arc::new(OptimizeUnions::new()),
         Arc::new(SimplifyExpressions::new()),
+        Arc::new(ForgetKeys),
         Arc::new(ReplaceDistinctWithAggregate::new()),
+        Arc::new(ForgetKeys),
         Arc::new(EliminateJoin::new()),
-        Arc::new(CorrelatedAggregate),
         Arc::new(DecorrelatePredicateSubquery::new()),
         Arc::new(ScalarSubqueryToJoin::new()),
         Arc::new(DecorrelateLateralJoin::new()),
-        Arc::new(ExtractEquijoinPredicate::new()),
+        Arc::new(EquijoinKeys::default()),
         Arc::new(EliminateDuplicatedExpr::new()),
         Arc::new(EliminateFilter::new()),
         Arc::new(EliminateCrossJoin::new()),
@@ -66,6 +75,7 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         Arc::new(PushDown::default()),
         Arc::new(EliminateGroupByConstant::new()),
         Arc::new(Statistics),
+        Arc::new(ForgetKeys),
         Arc::new(OptimizeProjections::new()),
     ]
 }

@@ -25,7 +25,7 @@ use deltaic_batch::Error;
 use super::fields::StructFields;
 use super::parse::{self, Parsed};
 use super::signed::SignedCalls;
-use super::{distinct_from, numbers, set_operations, time_zone, twins, using};
+use super::{distinct_from, generators, keys, numbers, set_operations, time_zone, twins, using};
 use crate::catalog::{Source, SourceTable, Sources};
 use crate::{ddl, errors};
 
@@ -122,12 +122,14 @@ impl<'a> Planning<'a> {
         for (name, spelling) in aliases {
             self.aliases.borrow_mut().entry(name).or_insert(spelling);
         }
+        generators::mark(&mut query)?;
         distinct_from::mark(&mut query);
         twins::mark(&mut query);
         using::mark(&mut query)?;
         set_operations::mark(&mut query);
         time_zone::mark(&mut query);
         numbers::mark(&mut query);
+        keys::mark(&mut query);
         let statement = ast::Statement::Query(Box::new(query));
         SqlToRel::new(self).sql_statement_to_plan(statement).map_err(|e| {
             let error = errors::planning(&e);

@@ -58,7 +58,7 @@ fn expressions_refuse_what_has_no_meaning_on_a_row() {
 #[test]
 fn a_correlation_that_cannot_move_is_refused() {
     let sql = "SELECT o.id FROM orders o WHERE EXISTS (
-        SELECT 1 FROM orders a LEFT JOIN (SELECT * FROM orders b WHERE b.amount = o.id) bb
+        SELECT 1 FROM orders a FULL JOIN (SELECT * FROM orders b WHERE b.amount = o.id) bb
         ON a.id = bb.id WHERE bb.amount IS NULL)";
     assert_eq!(error(sql).code(), "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY");
 }

@@ -1,6 +1,7 @@
 //! Views against batch runs of the same query, explain texts, errors.
 
 mod clock;
+mod correlated;
 mod errors;
 mod explain;
 mod random;
