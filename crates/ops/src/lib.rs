@@ -10,6 +10,7 @@ mod multiplicity;
 mod operator;
 mod ordered;
 mod project;
+mod recursion;
 mod scd;
 mod selection;
 mod top_k;
@@ -27,6 +28,7 @@ pub use operator::{
     Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext,
 };
 pub use project::Project;
+pub use recursion::{ROUNDS_MAX, Recursion, RecursionSpec, StepInput, StepNode};
 pub use scd::{
     ConflictExample, Conflicts, END_AT, KIND_DELETE, KIND_TRUNCATE, KIND_UPSERT, START_AT,
     ScdMerge, ScdSpec, ScdType,

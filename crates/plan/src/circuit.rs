@@ -7,10 +7,12 @@ use deltaic_batch::{Error, Result};
 use deltaic_exec::{Circuit, CircuitBuilder, CircuitOptions, NodeId};
 use deltaic_ops::{
     Aggregate, AggregateSpec, ColumnRef, Distinct, DynamicFilter, DynamicFilterSpec, Evaluator,
-    Filter, Join, JoinSpec, Operator, Project, TopK, TopKSpec, UnionAll, Window, WindowSpec,
+    Filter, Join, JoinSpec, Operator, Project, Recursion, RecursionSpec, StepInput, StepNode, TopK,
+    TopKSpec, UnionAll, Window, WindowSpec,
 };
 
 use crate::hybrid::{PerRow, Recompute, RecomputeTouched};
+use crate::lower::recursion::{OUTER, WORK};
 use crate::tree::{Kind, Node, NodeIx, Tree};
 
 /// Name of the output of a view's circuit.
@@ -183,9 +185,51 @@ fn operator(tree: &Tree, node: &Node) -> Result<Arc<dyn Operator>> {
             Arc::new(RecomputeTouched::try_new(region, input(0)?, keys, *width, about)?)
         }
         Kind::PerRow { region } => Arc::new(PerRow::new(region.clone(), input(0)?, detail)),
+        Kind::Recursion { body, root, distinct } => {
+            let schemas = node.inputs.iter().map(|&i| tree.schema(i).clone()).collect();
+            let spec = recursion(body, *root, *distinct, schemas, &node.schema, &detail)?;
+            Arc::new(Recursion::try_new(spec)?)
+        }
         Kind::Hybrid { region, .. } => {
             let schemas = node.inputs.iter().map(|&i| tree.schema(i).clone()).collect();
             Arc::new(Recompute::new(region.clone(), schemas, detail))
         }
+    })
+}
+
+/// A recursion whose step is a tree; `inputs` are the schemas of base and other inputs.
+pub(crate) fn recursion(
+    body: &Tree,
+    root: NodeIx,
+    distinct: bool,
+    inputs: Vec<SchemaRef>,
+    schema: &SchemaRef,
+    detail: &str,
+) -> Result<RecursionSpec> {
+    let (mut step, mut numbers) = (Vec::new(), Vec::with_capacity(body.nodes.len()));
+    for node in body.nodes.iter().take(root + 1) {
+        let number = match &node.kind {
+            Kind::Source { name } if name == WORK => StepInput::Work,
+            Kind::Source { name } => {
+                let number = name.strip_prefix(OUTER).and_then(|number| number.parse().ok());
+                StepInput::Outer(number.ok_or_else(|| {
+                    Error::internal("PLAN_SOURCE", format!("'{name}' is no input of a recursion"))
+                })?)
+            }
+            _ => {
+                let operator = operator(body, node)?;
+                let inputs = node.inputs.iter().map(|&input| numbers[input]).collect();
+                step.push(StepNode { operator, inputs });
+                StepInput::Node(step.len() - 1)
+            }
+        };
+        numbers.push(number);
+    }
+    Ok(RecursionSpec {
+        schema: schema.clone(),
+        outer: inputs.into_iter().skip(1).collect(),
+        step,
+        distinct,
+        detail: detail.to_owned(),
     })
 }

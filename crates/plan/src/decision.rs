@@ -96,6 +96,8 @@ const DISTINCT: Prior = Prior { delta_ns: 250.0, full_ns: 90.0, fanout: 0.3 };
 const TOP_K: Prior = Prior { delta_ns: 400.0, full_ns: 250.0, fanout: 0.3 };
 /// Per row that a change may affect, and per row of all.
 const WINDOW: Prior = Prior { delta_ns: 300.0, full_ns: 300.0, fanout: 1.0 };
+/// Per row that goes around, of which there are several per row of the delta.
+const RECURSION: Prior = Prior { delta_ns: 4000.0, full_ns: 1500.0, fanout: 3.0 };
 const RECOMPUTE: Prior = Prior { delta_ns: 350.0, full_ns: 250.0, fanout: 1.0 };
 const UNNEST: Prior = Prior { delta_ns: 200.0, full_ns: 100.0, fanout: 3.0 };
 /// Per row of a touched group, and per row of all.
@@ -248,6 +250,10 @@ fn costs(tree: &Tree, stats: &ViewStats) -> Costs {
                 costs.full += sum.total * WINDOW.full_ns;
                 flows.push(Flow { delta: changed, total: sum.total });
                 continue;
+            }
+            Kind::Recursion { .. } => {
+                let flow = Flow { delta: sum.delta * RECURSION.fanout, ..sum };
+                (RECURSION, flow)
             }
             Kind::PerRow { .. } => (UNNEST, scaled(sum, UNNEST.fanout)),
             Kind::ByGroup { what, .. } => {

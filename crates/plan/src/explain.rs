@@ -45,10 +45,20 @@ impl Writer<'_> {
         if again {
             return;
         }
+        let step = match &node.kind {
+            Kind::Recursion { body, root, .. } => Some((body, *root)),
+            _ => None,
+        };
         for (i, &input) in node.inputs.iter().enumerate() {
-            let last = i + 1 == node.inputs.len();
+            let last = i + 1 == node.inputs.len() && step.is_none();
             let (branch, below) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             self.node(input, &format!("{rest}{branch}"), &format!("{rest}{below}"));
+        }
+        if let Some((body, root)) = step {
+            let text = std::mem::take(&mut self.text);
+            let mut step = Writer { tree: body, shown: HashSet::new(), text };
+            step.node(root, &format!("{rest}└─ step: "), &format!("{rest}   "));
+            self.text = step.text;
         }
     }
 }
@@ -86,6 +96,8 @@ fn about(node: &Node) -> String {
         Kind::Window { .. } => "  [state: all rows in order]".into(),
         Kind::ByGroup { .. } => "  [state: all rows; recomputes touched groups]".into(),
         Kind::PerRow { .. } => String::new(),
+        Kind::Recursion { distinct: true, .. } => "  [state: a counter per row, the step's]".into(),
+        Kind::Recursion { .. } => "  [state: the step's]".into(),
         Kind::Hybrid { reason, .. } => {
             format!("  [state: inputs and last result; HYBRID: {reason}]")
         }

@@ -19,6 +19,8 @@ pub enum Technique {
     WindowFunction,
     /// Rows enter and leave as time passes.
     Temporal,
+    /// A query that reads its own result.
+    Recursive,
     /// Recompute.
     CompleteRecompute,
     /// Part of the plan is recomputed and diffed.
@@ -36,6 +38,7 @@ impl Technique {
             Self::GenericAggregate => "GENERIC_AGGREGATE",
             Self::WindowFunction => "WINDOW_FUNCTION",
             Self::Temporal => "TEMPORAL",
+            Self::Recursive => "RECURSIVE",
             Self::CompleteRecompute => "COMPLETE_RECOMPUTE",
             Self::Hybrid => "HYBRID",
         }

@@ -53,6 +53,8 @@ pub(crate) enum Kind {
     ByGroup { region: Arc<Region>, keys: Vec<usize>, width: usize, what: ByGroup },
     /// Computes rows from each row by itself.
     PerRow { region: Arc<Region> },
+    /// The fixpoint of a step over a work table; the first input is the base.
+    Recursion { body: Arc<Tree>, root: NodeIx, distinct: bool },
     /// Recomputes a part of the query and emits the difference.
     Hybrid { region: Arc<Region>, operator: String, reason: String },
 }
@@ -171,6 +173,7 @@ impl Kind {
             Self::Window { .. } => "Window",
             Self::ByGroup { what, .. } => what.name(),
             Self::PerRow { .. } => "Unnest",
+            Self::Recursion { .. } => "Recursion",
             Self::Hybrid { .. } => "Recompute",
         }
     }

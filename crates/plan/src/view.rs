@@ -236,6 +236,8 @@ fn technique_of(tree: &Tree, append_only: bool) -> Technique {
     let any = |test: fn(&Kind) -> bool| tree.nodes.iter().any(|node| test(&node.kind));
     if any(|kind| matches!(kind, Kind::Hybrid { .. })) {
         Technique::Hybrid
+    } else if any(|kind| matches!(kind, Kind::Recursion { .. })) {
+        Technique::Recursive
     } else if any(|kind| matches!(kind, Kind::Source { name } if name == CLOCK)) {
         Technique::Temporal
     } else if any(|kind| matches!(kind, Kind::ByGroup { what: ByGroup::Aggregate, .. })) {

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNode;
+use datafusion::datasource::cte_worktable::CteWorkTable;
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Operator, TableScan};
@@ -27,6 +29,7 @@ mod aggregate;
 mod by_group;
 mod grouping_sets;
 mod join;
+pub(crate) mod recursion;
 mod region;
 mod temporal;
 mod top_k;
@@ -43,6 +46,8 @@ pub(crate) struct Lowering {
     words: Arc<Words>,
     /// The clock as a table, for a plan that reads it.
     clock: Option<SchemaRef>,
+    /// The recursion whose step is being lowered: its name and schema.
+    work: Option<(String, SchemaRef)>,
 }
 
 impl Lowering {
@@ -52,7 +57,7 @@ impl Lowering {
         plan: &LogicalPlan,
         clock: Option<SchemaRef>,
     ) -> Self {
-        Self { state, tree: Tree::default(), words: Arc::new(Words::of(plan)), clock }
+        Self { state, tree: Tree::default(), words: Arc::new(Words::of(plan)), clock, work: None }
     }
 
     /// The node whose output is the plan's, column by column.
@@ -92,6 +97,7 @@ impl Lowering {
             LogicalPlan::Aggregate(aggregate) => self.aggregate(plan, aggregate),
             LogicalPlan::Window(window) => self.window(plan, window),
             LogicalPlan::Unnest(_) => self.per_row(plan),
+            LogicalPlan::RecursiveQuery(query) => self.recursion(plan, query),
             LogicalPlan::TableScan(scan) => self.scan(plan, scan),
             LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => self.constant(plan),
             LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => match self.limit(plan)? {
@@ -103,20 +109,26 @@ impl Lowering {
     }
 
     fn scan(&mut self, plan: &LogicalPlan, scan: &TableScan) -> Result<NodeIx> {
+        if let Some((name, schema)) = &self.work
+            && is_work_table(scan, name)
+        {
+            let name = recursion::work_table(name);
+            return self.scan_of(scan, name, schema.clone());
+        }
         let Some(table) = scan.source.downcast_ref::<TableInput>() else {
             return self.constant(plan);
         };
         if scan.fetch.is_some() {
             return self.hybrid(plan);
         }
-        let schema = table.original.clone();
-        let source = self.tree.add(
-            Kind::Source { name: table.name.clone() },
-            Vec::new(),
-            schema.clone(),
-            table.name.clone(),
-            &format!("{} {schema:?}", table.name),
-        );
+        self.scan_of(scan, table.name.clone(), table.original.clone())
+    }
+
+    /// The columns of a source that a scan reads.
+    fn scan_of(&mut self, scan: &TableScan, name: String, schema: SchemaRef) -> Result<NodeIx> {
+        let spec = format!("{name} {schema:?}");
+        let kind = Kind::Source { name: name.clone() };
+        let source = self.tree.add(kind, Vec::new(), schema.clone(), name, &spec);
         let all: Vec<usize> = (0..schema.fields().len()).collect();
         let columns = scan.projection.clone().unwrap_or(all);
         let output = relaxed(scan.projected_schema.as_arrow());
@@ -216,6 +228,14 @@ impl Lowering {
         create_physical_expr(expr, schema, self.state.execution_props(), &Default::default())
             .map_err(|e| errors::planning(&e))
     }
+}
+
+/// The scan of the work table of a recursion.
+fn is_work_table(scan: &TableScan, recursion: &str) -> bool {
+    let provider = source_as_provider(&scan.source);
+    provider.is_ok_and(|provider| {
+        provider.downcast_ref::<CteWorkTable>().is_some_and(|table| table.name() == recursion)
+    })
 }
 
 /// Evaluation may end in an error on some values.

@@ -5,6 +5,7 @@ mod correlated;
 mod errors;
 mod explain;
 mod random;
+mod recursion;
 mod session;
 mod views;
 
