@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{AggregateFunction as Call, AggregateFunctionParams};
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use deltaic_batch::Result;
 use deltaic_ops::{
     Aggregate as AggregateOperator, AggregateCall, AggregateFunction, AggregateSpec, Evaluator,
+    JoinKind,
 };
 
 use super::Lowering;
@@ -53,17 +54,49 @@ impl Lowering {
                 _ => others.push(i),
             }
         }
-        if calls.is_empty() && !others.is_empty() {
+        let mut picked = Vec::new();
+        for i in std::mem::take(&mut others) {
+            match self.picked_row(node, &node.aggr_expr[i])? {
+                Some(row) => picked.push((i, row)),
+                None => others.push(i),
+            }
+        }
+        if calls.is_empty() && picked.is_empty() && !others.is_empty() {
             return self.generic_aggregate(node.clone());
         }
         let input = self.lower(&node.input)?;
         let read = self.read(input, node, &columns)?;
-        let own = self.aggregate_node(node, read, &calls, &output);
-        if others.is_empty() {
-            return Ok(self.columns(own, &(0..keys + calls.len()).collect::<Vec<_>>(), &output));
+        let own = match calls.is_empty() && keys == 0 {
+            // The one row of all groups is there without rows, too.
+            true => self.one_row(read),
+            false => self.aggregate_node(node, read, &calls, &output),
+        };
+        let mut order: Vec<usize> = (0..output.fields().len()).collect();
+        let mut both = own;
+        calls.iter().enumerate().for_each(|(at, (i, _))| order[keys + i] = keys + at);
+        for (i, row) in picked {
+            let width = self.tree.schema(both).fields().len();
+            both = self.align(both, row, keys, JoinKind::Left);
+            order[keys + i] = width + keys;
         }
-        let rest = self.recomputed(node, &others)?;
-        Ok(self.side_by_side(own, rest, keys, &calls, &others, &output))
+        if !others.is_empty() {
+            let width = self.tree.schema(both).fields().len();
+            let rest = self.recomputed(node, &others)?;
+            both = self.align(both, rest, keys, JoinKind::Inner);
+            others.iter().enumerate().for_each(|(at, i)| order[keys + i] = width + keys + at);
+        }
+        Ok(self.columns(both, &order, &output))
+    }
+
+    /// One row, always.
+    fn one_row(&mut self, input: NodeIx) -> NodeIx {
+        let output = Field::new("rows", DataType::Int64, false);
+        let schema = Arc::new(Schema::new(vec![output.clone()]));
+        let (function, input_column) = (AggregateFunction::CountStar, None);
+        let call =
+            AggregateCall { function, distinct: false, input: input_column, filter: None, output };
+        let kind = Kind::Aggregate { keys: Vec::new(), calls: vec![call] };
+        self.tree.add(kind, vec![input], schema, "count(*)".into(), "0 count(*)")
     }
 
     /// The projection that computes keys, arguments and filters.
@@ -149,27 +182,6 @@ impl Lowering {
         let rest = Aggregate::try_new(node.input.clone(), node.group_expr.clone(), exprs)
             .map_err(|e| errors::planning(&e))?;
         self.generic_aggregate(rest)
-    }
-
-    /// Keys, then all calls in their order, from the two halves.
-    fn side_by_side(
-        &mut self,
-        own: NodeIx,
-        rest: NodeIx,
-        keys: usize,
-        calls: &[(usize, AggregateCall)],
-        others: &[usize],
-        output: &SchemaRef,
-    ) -> NodeIx {
-        let both = self.align(own, rest, keys);
-        let mut order: Vec<usize> = (0..output.fields().len()).collect();
-        for (position, (call, _)) in calls.iter().enumerate() {
-            order[keys + call] = keys + position;
-        }
-        for (position, call) in others.iter().enumerate() {
-            order[keys + call] = keys + calls.len() + keys + position;
-        }
-        self.columns(both, &order, output)
     }
 }
 

@@ -299,19 +299,26 @@ impl Lowering {
     }
 
     /// Joins two nodes on equal columns, NULL equal to NULL, and keeps all columns of both.
-    pub(super) fn align(&mut self, left: NodeIx, right: NodeIx, keys: usize) -> NodeIx {
+    pub(super) fn align(
+        &mut self,
+        left: NodeIx,
+        right: NodeIx,
+        keys: usize,
+        kind: JoinKind,
+    ) -> NodeIx {
         let fields: Vec<_> = (self.tree.schema(left).fields().iter())
             .chain(self.tree.schema(right).fields())
             .cloned()
             .collect();
+        let spec = format!("{kind:?} {keys}");
         let kind = Kind::Join {
-            kind: JoinKind::Inner,
+            kind,
             on: (0..keys).map(|i| (i, i)).collect(),
             null_equals_null: true,
             residual: None,
         };
         let output = Arc::new(Schema::new(fields));
-        self.tree.add(kind, vec![left, right], output, "same group".into(), &format!("{keys}"))
+        self.tree.add(kind, vec![left, right], output, "same group".into(), &spec)
     }
 }
 

@@ -29,6 +29,7 @@ mod aggregate;
 mod by_group;
 mod grouping_sets;
 mod join;
+mod picked;
 pub(crate) mod recursion;
 mod region;
 mod temporal;

@@ -74,12 +74,11 @@ impl Lowering {
             }
             let mut inputs = Vec::with_capacity(node.inputs.len());
             for &input in &node.inputs {
-                if !numbers.contains_key(&input) {
-                    let name = format!("{OUTER}{}", outer.len());
-                    numbers.insert(input, source(&mut body, name, &self.tree.nodes[input]));
+                inputs.push(*numbers.entry(input).or_insert_with(|| {
                     outer.push(input);
-                }
-                inputs.push(numbers[&input]);
+                    let name = format!("{OUTER}{}", outer.len() - 1);
+                    source(&mut body, name, &self.tree.nodes[input])
+                }));
             }
             let (kind, schema) = (node.kind.clone(), node.schema.clone());
             // The fingerprint outside says all that the node means; its inputs come with the recursion.

@@ -21,6 +21,7 @@ use crate::evaluator::Expression;
 use crate::view::{self, ViewPlan};
 use crate::{ddl, errors};
 
+mod arg_extremes;
 mod average;
 pub(crate) mod batch;
 pub(crate) mod checked;

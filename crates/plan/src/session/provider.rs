@@ -25,7 +25,9 @@ use deltaic_batch::Error;
 use super::fields::StructFields;
 use super::parse::{self, Parsed};
 use super::signed::SignedCalls;
-use super::{distinct_from, generators, keys, numbers, set_operations, time_zone, twins, using};
+use super::{
+    arg_extremes, distinct_from, generators, keys, numbers, set_operations, time_zone, twins, using,
+};
 use crate::catalog::{Source, SourceTable, Sources};
 use crate::{ddl, errors};
 
@@ -122,6 +124,7 @@ impl<'a> Planning<'a> {
         for (name, spelling) in aliases {
             self.aliases.borrow_mut().entry(name).or_insert(spelling);
         }
+        arg_extremes::mark(&mut query);
         generators::mark(&mut query)?;
         distinct_from::mark(&mut query);
         twins::mark(&mut query);

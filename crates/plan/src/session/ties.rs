@@ -124,7 +124,7 @@ fn saved(expr: Expr, name: String) -> Expr {
 }
 
 /// The sort keys, then every other column that has an order, ascending, NULL first.
-fn total(input: &LogicalPlan, mut keys: Vec<SortExpr>) -> Vec<SortExpr> {
+pub(crate) fn total(input: &LogicalPlan, mut keys: Vec<SortExpr>) -> Vec<SortExpr> {
     // A column may be named with its table or without, or have another name.
     let place = |key: &SortExpr| match key.expr.clone().unalias() {
         Expr::Column(column) => input.schema().maybe_index_of_column(&column),

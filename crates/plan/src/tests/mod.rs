@@ -4,6 +4,7 @@ mod clock;
 mod correlated;
 mod errors;
 mod explain;
+mod picked;
 mod random;
 mod recursion;
 mod session;
