@@ -10,6 +10,7 @@ mod multiplicity;
 mod operator;
 mod ordered;
 mod project;
+mod range_join;
 mod recursion;
 mod scd;
 mod selection;
@@ -28,6 +29,7 @@ pub use operator::{
     Algebra, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output, StepContext,
 };
 pub use project::Project;
+pub use range_join::{RangeCondition, RangeJoin, RangeJoinSpec};
 pub use recursion::{ROUNDS_MAX, Recursion, RecursionSpec, StepInput, StepNode};
 pub use scd::{
     ConflictExample, Conflicts, END_AT, KIND_DELETE, KIND_TRUNCATE, KIND_UPSERT, START_AT,

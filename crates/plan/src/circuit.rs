@@ -7,8 +7,8 @@ use deltaic_batch::{Error, Result};
 use deltaic_exec::{Circuit, CircuitBuilder, CircuitOptions, NodeId};
 use deltaic_ops::{
     Aggregate, AggregateSpec, ColumnRef, Distinct, DynamicFilter, DynamicFilterSpec, Evaluator,
-    Filter, Join, JoinSpec, Operator, Project, Recursion, RecursionSpec, StepInput, StepNode, TopK,
-    TopKSpec, UnionAll, Window, WindowSpec,
+    Filter, Join, JoinSpec, Operator, Project, RangeJoin, RangeJoinSpec, Recursion, RecursionSpec,
+    StepInput, StepNode, TopK, TopKSpec, UnionAll, Window, WindowSpec,
 };
 
 use crate::hybrid::{PerRow, Recompute, RecomputeTouched};
@@ -139,7 +139,7 @@ fn operator(tree: &Tree, node: &Node) -> Result<Arc<dyn Operator>> {
         Kind::Filter { predicate } => {
             Arc::new(Filter::try_new(input(0)?, predicate.clone(), detail)?)
         }
-        Kind::Temporal { value, comparison } => {
+        Kind::Bounded { value, comparison, .. } => {
             Arc::new(DynamicFilter::try_new(DynamicFilterSpec {
                 input: input(0)?,
                 value: *value,
@@ -156,6 +156,13 @@ fn operator(tree: &Tree, node: &Node) -> Result<Arc<dyn Operator>> {
             let columns = kind.columns(input(0)?.as_ref(), input(1)?.as_ref());
             return join(tree, node, columns, node.schema.clone());
         }
+        Kind::RangeJoin { ranges, condition } => Arc::new(RangeJoin::try_new(RangeJoinSpec {
+            left: input(0)?,
+            right: input(1)?,
+            ranges: ranges.clone(),
+            condition: condition.clone(),
+            detail,
+        })?),
         Kind::Aggregate { keys, calls } => Arc::new(Aggregate::try_new(AggregateSpec {
             input: input(0)?,
             keys: keys.clone(),

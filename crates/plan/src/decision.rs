@@ -225,12 +225,13 @@ fn costs(tree: &Tree, stats: &ViewStats) -> Costs {
                 continue;
             }
             Kind::Filter { .. } => (FILTER, scaled(sum, FILTER.fanout)),
-            Kind::Temporal { .. } => {
+            Kind::Bounded { .. } => {
                 let rows = inputs.first().copied().unwrap_or_default();
                 (TEMPORAL, scaled(rows, TEMPORAL.fanout))
             }
             Kind::Project { .. } => (PROJECT, sum),
             Kind::UnionAll => (UNION, sum),
+            Kind::RangeJoin { .. } => (JOIN, joined(JoinKind::Inner, true, &inputs)),
             Kind::Join { kind, on, .. } => (JOIN, joined(*kind, on.is_empty(), &inputs)),
             Kind::Aggregate { keys, .. } if keys.is_empty() => {
                 (AGGREGATE, Flow { delta: sum.delta.min(2.0), total: 1.0 })

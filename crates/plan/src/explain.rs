@@ -83,12 +83,13 @@ fn about(node: &Node) -> String {
     match &node.kind {
         Kind::Source { .. } | Kind::Constant { .. } => String::new(),
         Kind::Filter { .. } | Kind::Project { .. } | Kind::UnionAll => String::new(),
-        Kind::Temporal { .. } => "  [state: all rows in order]".into(),
+        Kind::Bounded { .. } => "  [state: all rows in order]".into(),
         Kind::Join { kind, .. } => match kind {
             JoinKind::Inner => "  [state: both inputs]".into(),
             JoinKind::Left | JoinKind::Right | JoinKind::Full => "  [state: both inputs]".into(),
             JoinKind::LeftSemi | JoinKind::LeftAnti => "  [state: both inputs]".into(),
         },
+        Kind::RangeJoin { .. } => "  [state: both inputs in order]".into(),
         Kind::Aggregate { keys, .. } if keys.is_empty() => "  [state: one group]".into(),
         Kind::Aggregate { .. } => "  [state: groups]".into(),
         Kind::Distinct => "  [state: a counter per row]".into(),

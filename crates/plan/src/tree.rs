@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, SchemaRef};
-use deltaic_ops::{AggregateCall, Comparison, Evaluator, JoinKind, WindowCall};
+use deltaic_ops::{AggregateCall, Comparison, Evaluator, JoinKind, RangeCondition, WindowCall};
 use deltaic_state::SortKey;
 
 use crate::hybrid::Region;
@@ -22,8 +22,9 @@ pub(crate) enum Kind {
     Constant { region: Arc<Region> },
     /// Keeps rows.
     Filter { predicate: Arc<dyn Evaluator> },
-    /// Keeps the rows whose value compares so with the one row of the second input.
-    Temporal { value: usize, comparison: Comparison },
+    /// Keeps the rows whose value compares so with the one row of the second input, which is of the
+    /// clock or of a query.
+    Bounded { value: usize, comparison: Comparison, temporal: bool },
     /// Computes columns.
     Project { columns: Vec<(Arc<dyn Evaluator>, Field)> },
     /// Adds its inputs up.
@@ -35,6 +36,8 @@ pub(crate) enum Kind {
         null_equals_null: bool,
         residual: Option<Arc<dyn Evaluator>>,
     },
+    /// Joins its two inputs on comparisons.
+    RangeJoin { ranges: Vec<RangeCondition>, condition: Arc<dyn Evaluator> },
     /// One row per group.
     Aggregate { keys: Vec<usize>, calls: Vec<AggregateCall> },
     /// Each row once.
@@ -156,7 +159,8 @@ impl Kind {
             Self::Source { .. } => "Source",
             Self::Constant { .. } => "Constant",
             Self::Filter { .. } => "Filter",
-            Self::Temporal { .. } => "TemporalFilter",
+            Self::Bounded { temporal: true, .. } => "TemporalFilter",
+            Self::Bounded { .. } => "DynamicFilter",
             Self::Project { .. } => "Project",
             Self::UnionAll => "UnionAll",
             Self::Join { kind, .. } => match kind {
@@ -167,6 +171,7 @@ impl Kind {
                 JoinKind::LeftSemi => "SemiJoin",
                 JoinKind::LeftAnti => "AntiJoin",
             },
+            Self::RangeJoin { .. } => "RangeJoin",
             Self::Aggregate { .. } => "Aggregate",
             Self::Distinct => "Distinct",
             Self::TopK { .. } => "TopK",

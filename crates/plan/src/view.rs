@@ -248,7 +248,8 @@ fn technique_of(tree: &Tree, append_only: bool) -> Technique {
         matches!(kind, Kind::TopK { .. } | Kind::Window { .. } | Kind::ByGroup { .. })
     }) {
         Technique::WindowFunction
-    } else if append_only && !any(|kind| matches!(kind, Kind::Join { .. })) {
+    } else if append_only && !any(|kind| matches!(kind, Kind::Join { .. } | Kind::RangeJoin { .. }))
+    {
         Technique::AppendOnly
     } else {
         Technique::RowBased

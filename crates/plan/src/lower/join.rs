@@ -14,6 +14,7 @@ use deltaic_batch::Result;
 use deltaic_ops::{AggregateCall, AggregateFunction, ColumnRef, Evaluator, JoinKind};
 
 use super::Lowering;
+use super::range_join::RangeSides;
 use super::words::Words;
 use crate::errors;
 use crate::evaluator::Expression;
@@ -88,6 +89,8 @@ impl Lowering {
         let width = schema.fields().len();
         let mut added: Vec<(Arc<dyn PhysicalExpr>, Field)> = Vec::new();
         let mut columns = Vec::new();
+        let mut names: Vec<String> =
+            schema.fields().iter().map(|field| self.words.name(field.name())).collect();
         for key in keys {
             let physical = self.physical(key, schema)?;
             if let Some(column) = physical.downcast_ref::<Column>() {
@@ -96,6 +99,7 @@ impl Lowering {
             }
             let (_, field) = key.to_field(schema).map_err(|e| errors::planning(&e))?;
             columns.push(width + added.len());
+            names.push(self.words.expr(key));
             added.push((physical, Field::new(key.to_string(), field.data_type().clone(), true)));
         }
         if added.is_empty() {
@@ -112,7 +116,7 @@ impl Lowering {
             all.push((evaluator, field));
         }
         let output = Arc::new(Schema::new(all.iter().map(|(_, f)| f.clone()).collect::<Vec<_>>()));
-        let detail = super::list(all.iter().map(|(_, f)| self.words.name(f.name())));
+        let detail = super::list(names.into_iter());
         let kind = Kind::Project { columns: all };
         let node = self.tree.add(kind, vec![node], output, detail, &spec);
         Ok(Side { node, keys: columns, width })
@@ -151,7 +155,7 @@ impl Lowering {
     }
 
     /// The condition over left columns, added left columns, right columns.
-    fn residual(
+    pub(super) fn residual(
         &self,
         expr: &Expr,
         pair: &DFSchema,
@@ -179,6 +183,16 @@ impl Lowering {
         r: &Side,
         output: &SchemaRef,
     ) -> Result<NodeIx> {
+        if kind == JoinKind::Inner
+            && sides.on.is_empty()
+            && let Some(condition) = sides.residual
+        {
+            let (left, right) = ((sides.left, l.node), (sides.right, r.node));
+            let range = RangeSides { left, right, condition };
+            if let Some(node) = self.range_join(&range, output)? {
+                return Ok(node);
+            }
+        }
         let node = self.raw_join(kind, sides, l, r)?;
         let left_width = self.tree.schema(l.node).fields().len();
         let kept: Vec<usize> = (0..l.width).chain(left_width..left_width + r.width).collect();

@@ -26,10 +26,12 @@ use crate::tree::{Kind, NodeIx, Tree};
 use words::Words;
 
 mod aggregate;
+mod bounded;
 mod by_group;
 mod grouping_sets;
 mod join;
 mod picked;
+mod range_join;
 pub(crate) mod recursion;
 mod region;
 mod temporal;
@@ -67,6 +69,9 @@ impl Lowering {
             LogicalPlan::Projection(p) => {
                 if let Some(input) = self.ranked_without_number(p)? {
                     return self.projection(input, p.input.schema(), &p.expr, p.schema.as_ref());
+                }
+                if let Some(node) = self.bounded(p)? {
+                    return Ok(node);
                 }
                 let input = self.lower(&p.input)?;
                 self.projection(input, p.input.schema(), &p.expr, p.schema.as_ref())

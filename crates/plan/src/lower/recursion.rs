@@ -127,6 +127,7 @@ fn source(body: &mut Tree, name: String, like: &Node) -> NodeIx {
 fn has_place(kind: &Kind, of_work: &[bool], distinct: bool) -> bool {
     match kind {
         Kind::Filter { .. } | Kind::Project { .. } | Kind::UnionAll | Kind::PerRow { .. } => true,
+        Kind::RangeJoin { .. } => of_work.iter().filter(|reads| **reads).count() == 1,
         Kind::Join { kind, .. } => {
             let from_left = of_work == [true, false];
             match kind {

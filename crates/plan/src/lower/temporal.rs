@@ -33,7 +33,7 @@ impl Lowering {
         let &[value] = side.keys.as_slice() else {
             return Err(Error::internal("PLAN_CLOCK", "a temporal condition has one value"));
         };
-        let kind = Kind::Temporal { value, comparison: temporal.comparison };
+        let kind = Kind::Bounded { value, comparison: temporal.comparison, temporal: true };
         let (input, bounds) =
             (self.tree.schema(side.node).clone(), self.tree.schema(bound).clone());
         let declared = DynamicFilterSpec {

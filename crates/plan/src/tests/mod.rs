@@ -6,6 +6,7 @@ mod errors;
 mod explain;
 mod picked;
 mod random;
+mod ranges;
 mod recursion;
 mod session;
 mod views;
