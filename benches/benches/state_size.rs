@@ -13,9 +13,10 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use deltaic_batch::{Result, ZBatch};
 use deltaic_benches::random::Stream;
 use deltaic_ops::{
-    Aggregate, AggregateCall, AggregateFunction, AggregateSpec, Distinct, FrameBound, Join,
-    JoinKind, JoinSpec, Operator, StepContext, TopK, TopKSpec, Window, WindowCall, WindowFrame,
-    WindowFunction, WindowSpec,
+    Aggregate, AggregateCall, AggregateFunction, AggregateSpec, Comparison, Distinct,
+    DynamicFilter, DynamicFilterSpec, Evaluator, FrameBound, Join, JoinKind, JoinSpec, Operator,
+    RangeCondition, RangeJoin, RangeJoinSpec, Recursion, RecursionSpec, StepContext, StepInput,
+    StepNode, TopK, TopKSpec, Window, WindowCall, WindowFrame, WindowFunction, WindowSpec,
 };
 use deltaic_state::{Slot, SortKey};
 
@@ -35,6 +36,69 @@ struct Case {
     is_window: bool,
     /// Whether the rows of a delta come after all others in their order.
     appends: bool,
+    /// What its inputs are beside the first.
+    others: Others,
+}
+
+/// The inputs of an operator beside the first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Others {
+    /// The same rows, if there are any.
+    Rows,
+    /// A bound in the middle of the places, which a delta of rows leaves where it is.
+    Bound,
+    /// The same bound: a delta moves it by so many rows.
+    MovingBound,
+    /// Edges from each place to the next, in chains of [`GROUP_ROWS`].
+    Edges,
+}
+
+impl Others {
+    fn load(self, count: usize, rows: &ZBatch, size: usize) -> Result<Vec<ZBatch>> {
+        Ok(match self {
+            Self::Rows => vec![rows.clone(); count],
+            Self::Bound | Self::MovingBound => vec![bound(size / 2, 1)?],
+            Self::Edges => {
+                let starts =
+                    (0..integer(size)).filter(|place| place % GROUP_ROWS != GROUP_ROWS - 1);
+                let starts: Vec<i64> = starts.collect();
+                let ends = starts.iter().map(|start| start + 1);
+                let columns: Vec<ArrayRef> = vec![
+                    Arc::new(Int64Array::from(starts.clone())),
+                    Arc::new(Int64Array::from_iter_values(ends)),
+                ];
+                vec![ZBatch::inserts(RecordBatch::try_new(edges(), columns)?)]
+            }
+        })
+    }
+}
+
+fn integer(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn edges() -> SchemaRef {
+    let field = |name| Field::new(name, DataType::Int64, false);
+    Arc::new(Schema::new(vec![field("from"), field("to")]))
+}
+
+fn bounds() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("bound", DataType::Int64, false)]))
+}
+
+fn bound(place: usize, weight: i64) -> Result<ZBatch> {
+    let place: ArrayRef = Arc::new(Int64Array::from(vec![integer(place)]));
+    ZBatch::try_new(RecordBatch::try_new(bounds(), vec![place])?, vec![weight])
+}
+
+/// Two columns of a pair of rows are equal.
+#[derive(Debug)]
+struct SamePlace;
+
+impl Evaluator for SamePlace {
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        Ok(Arc::new(arrow::compute::kernels::cmp::eq(batch.column(1), batch.column(4))?))
+    }
 }
 
 fn main() -> Result<()> {
@@ -60,7 +124,8 @@ fn main() -> Result<()> {
     show(
         "\n| one key | rows | load, ns per row | retracted at random, ns per row |\n|---|---:|---:|---:|",
     );
-    for case in cases()?.into_iter().filter(|case| !case.appends) {
+    let is_keyed = |case: &Case| !case.appends && case.others == Others::Rows;
+    for case in cases()?.into_iter().filter(is_keyed) {
         for size in [rows / 100, rows / 10] {
             let (load, retract) = one_key(&case, size)?;
             show(&format!("| {} | {size} | {load:.0} | {retract:.0} |", case.name));
@@ -95,7 +160,7 @@ fn cases() -> Result<Vec<Case>> {
     let aggregate = |name, calls| -> Result<Case> {
         let spec = AggregateSpec { input: schema(), keys: vec![0], calls };
         let operator = Arc::new(Aggregate::try_new(spec)?);
-        Ok(Case { name, operator, is_window: false, appends: false })
+        Ok(Case { name, operator, is_window: false, appends: false, others: Others::Rows })
     };
     let join = |name, kind: JoinKind| -> Result<Case> {
         let columns = kind.columns(&schema(), &schema());
@@ -115,7 +180,7 @@ fn cases() -> Result<Vec<Case>> {
             output,
             detail: String::new(),
         })?);
-        Ok(Case { name, operator, is_window: false, appends: false })
+        Ok(Case { name, operator, is_window: false, appends: false, others: Others::Rows })
     };
     let order = vec![SortKey { column: 1, descending: false, nulls_first: false }];
     let window = |name, function, input, start, appends| -> Result<Case> {
@@ -128,7 +193,7 @@ fn cases() -> Result<Vec<Case>> {
         let calls = vec![WindowCall { function, input, filter: None, frame, output }];
         let spec = WindowSpec { input: schema(), partition: vec![0], order: order.clone(), calls };
         let operator = Arc::new(Window::try_new(spec)?);
-        Ok(Case { name, operator, is_window: true, appends })
+        Ok(Case { name, operator, is_window: true, appends, others: Others::Rows })
     };
     let top = TopK::try_new(TopKSpec {
         input: schema(),
@@ -137,6 +202,45 @@ fn cases() -> Result<Vec<Case>> {
         offset: 0,
         limit: 3,
         number: None,
+    })?;
+    let bounded = |name, others| -> Result<Case> {
+        let operator = Arc::new(DynamicFilter::try_new(DynamicFilterSpec {
+            input: schema(),
+            value: 1,
+            comparison: Comparison::Less,
+            bound: bounds(),
+            detail: String::new(),
+        })?);
+        Ok(Case { name, operator, is_window: false, appends: false, others })
+    };
+    let range = |comparison| RangeCondition { left: 1, comparison, right: 1 };
+    let range_join = RangeJoin::try_new(RangeJoinSpec {
+        left: schema(),
+        right: schema(),
+        ranges: vec![range(Comparison::GreaterOrEqual), range(Comparison::LessOrEqual)],
+        condition: Arc::new(SamePlace),
+        detail: String::new(),
+    })?;
+    let next = Join::try_new(JoinSpec {
+        left: schema(),
+        right: edges(),
+        kind: JoinKind::Inner,
+        on: vec![(1, 0)],
+        null_equals_null: false,
+        residual: None,
+        columns: vec![0, 4, 2],
+        output: schema(),
+        detail: String::new(),
+    })?;
+    let recursion = Recursion::try_new(RecursionSpec {
+        schema: schema(),
+        outer: vec![edges()],
+        step: vec![StepNode {
+            operator: Arc::new(next),
+            inputs: vec![StepInput::Work, StepInput::Outer(0)],
+        }],
+        distinct: true,
+        detail: String::new(),
     })?;
     let sum = || WindowFunction::Aggregate(AggregateFunction::Sum);
     use AggregateFunction as A;
@@ -152,11 +256,34 @@ fn cases() -> Result<Vec<Case>> {
             operator: Arc::new(Distinct::try_new(schema())?),
             is_window: false,
             appends: false,
+            others: Others::Rows,
         },
         join("inner join", JoinKind::Inner)?,
         join("left join", JoinKind::Left)?,
         join("anti join", JoinKind::LeftAnti)?,
-        Case { name: "top 3", operator: Arc::new(top), is_window: false, appends: false },
+        Case {
+            name: "top 3",
+            operator: Arc::new(top),
+            is_window: false,
+            appends: false,
+            others: Others::Rows,
+        },
+        bounded("dynamic filter", Others::Bound)?,
+        bounded("dynamic filter, bound moves by", Others::MovingBound)?,
+        Case {
+            name: "range join",
+            operator: Arc::new(range_join),
+            is_window: false,
+            appends: false,
+            others: Others::Rows,
+        },
+        Case {
+            name: "recursion, chains of 10",
+            operator: Arc::new(recursion),
+            is_window: false,
+            appends: false,
+            others: Others::Edges,
+        },
         window(
             "lag",
             WindowFunction::Offset { rows: -1, default: None },
@@ -225,8 +352,16 @@ impl<'a> Run<'a> {
     }
 
     fn load(&mut self, rows: ZBatch) -> Result<Duration> {
-        let copies = self.case.operator.spec().inputs.len();
-        self.run(vec![rows; copies])
+        let count = self.case.operator.spec().inputs.len() - 1;
+        let mut inputs = self.case.others.load(count, &rows, rows.num_rows())?;
+        inputs.insert(0, rows);
+        self.run(inputs)
+    }
+
+    /// Moves the bound.
+    fn move_bound(&mut self, from: usize, to: usize) -> Result<Duration> {
+        let moves = ZBatch::concat(&bounds(), &[bound(from, -1)?, bound(to, 1)?])?;
+        self.run(vec![ZBatch::empty(schema()), moves])
     }
 }
 
@@ -249,6 +384,11 @@ fn small_deltas(case: &Case, size: usize) -> Result<[Duration; DELTAS.len()]> {
                 let many = u64::try_from(size.saturating_sub(delta)).unwrap_or(0).max(1);
                 usize::try_from(Stream(5).number(repetition) % many).unwrap_or(0)
             };
+            if case.others == Others::MovingBound {
+                times.push(run.move_bound(size / 2, (size / 2 + delta).min(size))?);
+                times.push(run.move_bound((size / 2 + delta).min(size), size / 2)?);
+                continue;
+            }
             let range = start..(start + delta).min(if case.appends { usize::MAX } else { size });
             // Spread over the state.
             let spread = |i: usize| if case.appends { i } else { i * 7_919 % size };

@@ -133,9 +133,14 @@ impl<'a> Planning<'a> {
         time_zone::mark(&mut query);
         numbers::mark(&mut query);
         keys::mark(&mut query);
+        let repeated = twins::repeated(&query);
         let statement = ast::Statement::Query(Box::new(query));
         SqlToRel::new(self).sql_statement_to_plan(statement).map_err(|e| {
             let error = errors::planning(&e);
+            // DataFusion says so of a column with its table and one without that have one name.
+            if let ("AMBIGUOUS_REFERENCE", Some(name)) = (error.code(), repeated) {
+                return errors::duplicate_column(&name);
+            }
             match error.get_object().and_then(|name| relations.get(name)) {
                 Some(place) if error.code() == "TABLE_OR_VIEW_NOT_FOUND" => error.at(place.clone()),
                 _ => error,

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, VisitMut, VisitorMut,
+    Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, UnaryOperator, VisitMut,
+    VisitorMut,
 };
 
 /// Gives columns of one name different ones where nobody can ask for them by name.
@@ -86,13 +87,41 @@ fn rename_items(select: &mut Select) {
     }
 }
 
+/// The expression without parentheses and `+`, which leave no trace in its name.
+fn plain(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => {
+            plain(inner)
+        }
+        other => other,
+    }
+}
+
+/// The first name that two columns of the result have.
+pub(crate) fn repeated(query: &Query) -> Option<String> {
+    let mut body = query.body.as_ref();
+    loop {
+        body = match body {
+            SetExpr::Query(query) => query.body.as_ref(),
+            SetExpr::SetOperation { left, .. } => left.as_ref(),
+            SetExpr::Select(select) => {
+                let mut seen = HashSet::new();
+                return select.projection.iter().filter_map(name).find(|n| !seen.insert(n.clone()));
+            }
+            _ => return None,
+        };
+    }
+}
+
 /// The name of a column, in lower case; none where it is not known here.
 fn name(item: &SelectItem) -> Option<String> {
     let name = match item {
         SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
-        SelectItem::UnnamedExpr(Expr::Identifier(ident)) => ident.value.clone(),
-        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last()?.value.clone(),
-        SelectItem::UnnamedExpr(expr) => expr.to_string(),
+        SelectItem::UnnamedExpr(expr) => match plain(expr) {
+            Expr::Identifier(ident) => ident.value.clone(),
+            Expr::CompoundIdentifier(parts) => parts.last()?.value.clone(),
+            other => other.to_string(),
+        },
         _ => return None,
     };
     Some(name.to_lowercase())

@@ -24,6 +24,7 @@ fn codes_places_and_hints() {
     let (code, place, _) = at("SELECT id FROM orders WHERE");
     assert_eq!((code, place.is_some()), ("PARSE_SYNTAX_ERROR", false));
     assert_eq!(at("SELECT id, ID FROM orders").0, "COLUMN_ALREADY_EXISTS");
+    assert_eq!(at("SELECT id, amount + 1 AS id FROM orders").0, "COLUMN_ALREADY_EXISTS");
     assert_eq!(at("SELECT nosuch(id) FROM orders").0, "UNRESOLVED_ROUTINE");
     assert_eq!(at("SELECT a.id FROM orders a JOIN orders b ON id = 1").0, "AMBIGUOUS_REFERENCE");
     assert_eq!(at("SELECT id, sum(amount) AS s FROM orders").0, "MISSING_AGGREGATION");
