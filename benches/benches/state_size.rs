@@ -217,6 +217,9 @@ fn cases() -> Result<Vec<Case>> {
     let range_join = RangeJoin::try_new(RangeJoinSpec {
         left: schema(),
         right: schema(),
+        on: Vec::new(),
+        null_equals_null: false,
+        values: (1, 1),
         ranges: vec![range(Comparison::GreaterOrEqual), range(Comparison::LessOrEqual)],
         condition: Arc::new(SamePlace),
         detail: String::new(),

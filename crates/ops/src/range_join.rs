@@ -1,4 +1,4 @@
-//! Range join: pairs of rows whose values compare as asked, without equal keys.
+//! Range join: pairs of rows whose values compare as asked, of equal keys or without any.
 //!
 //! **Meaning**: the pairs `l ⋈ r` for which the condition is TRUE, with the product of their weights. Of the
 //! condition, some comparisons of a column of the left side with one of the right side are known
@@ -17,6 +17,7 @@
 //! **Refuses**: columns of types without an order.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, DynComparator, RecordBatch, UInt32Array, make_comparator};
@@ -24,17 +25,21 @@ use arrow::compute::SortOptions;
 use arrow::compute::kernels::boolean;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use deltaic_batch::{Error, Result, ZBatch};
-use deltaic_state::{MultisetColumn, MultisetSpec, Multisets, Slot, SlotSpec};
+use deltaic_state::{
+    AccumulatorColumn, AccumulatorType, GroupRows, GroupSpec, GroupTable, MultisetColumn,
+    MultisetSpec, Multisets, Slot, SlotSpec,
+};
 
+use crate::multiplicity::add_weights;
 use crate::{Algebra, Comparison, Evaluator, Exchange, InputSpec, Operator, OperatorSpec, Output};
 use crate::{StepContext, input, selection};
 
-/// All rows are in one group.
-const GROUP: u32 = 0;
 /// Most pairs that are looked at at a time.
 const PAIRS_MAX: usize = if cfg!(test) { 7 } else { 1 << 16 };
 /// A search costs about as much as reading so many rows.
-const ROWS_PER_SEARCH: usize = if cfg!(test) { 2 } else { 256 };
+const ROWS_PER_SEARCH: i64 = if cfg!(test) { 2 } else { 256 };
+/// Most rows of the other side that are read at a time, but for a group that has more.
+const READ_ROWS_MAX: i64 = if cfg!(test) { 9 } else { 1 << 16 };
 
 /// `left op right`, each a column of its side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +59,14 @@ pub struct RangeJoinSpec {
     pub left: SchemaRef,
     /// Schema of the right input.
     pub right: SchemaRef,
-    /// What is known of the condition; at least one comparison.
+    /// Columns of either side that are equal.
+    pub on: Vec<(usize, usize)>,
+    /// NULL equals NULL in them.
+    pub null_equals_null: bool,
+    /// The column of either side that its rows are kept in the order of.
+    pub values: (usize, usize),
+    /// What is known of the condition; comparisons of the value of one side with any column of the other
+    /// bound the search.
     pub ranges: Vec<RangeCondition>,
     /// The whole condition, over the columns of both sides.
     pub condition: Arc<dyn Evaluator>,
@@ -66,6 +78,9 @@ pub struct RangeJoinSpec {
 #[derive(Debug)]
 struct Side {
     schema: SchemaRef,
+    /// Its key columns; rows with a NULL in them match nothing, if asked for.
+    key: Vec<usize>,
+    drops_null_keys: bool,
     /// The column that its state is in order of.
     value: usize,
     /// Its columns in the order of the state: the value, then the others.
@@ -76,10 +91,10 @@ struct Side {
 }
 
 impl Side {
-    fn new(schema: &SchemaRef, value: usize) -> Self {
+    fn new(schema: &SchemaRef, value: usize, key: Vec<usize>, drops_null_keys: bool) -> Self {
         let others = (0..schema.fields().len()).filter(|&column| column != value);
         let columns = [value].into_iter().chain(others).collect();
-        Self { schema: schema.clone(), value, columns, from: None, to: None }
+        Self { schema: schema.clone(), key, drops_null_keys, value, columns, from: None, to: None }
     }
 
     fn slot(&self) -> SlotSpec {
@@ -90,15 +105,17 @@ impl Side {
         SlotSpec::Multisets(MultisetSpec { columns: self.columns.iter().map(column).collect() })
     }
 
-    /// The rows that have a value.
+    /// The rows that may match.
     fn valued(&self, delta: &ZBatch) -> Result<ZBatch> {
-        selection::filter(delta, &boolean::is_not_null(delta.rows().column(self.value))?)
+        let mut keep = boolean::is_not_null(delta.rows().column(self.value))?;
+        for &column in self.key.iter().filter(|_| self.drops_null_keys) {
+            keep = boolean::and(&keep, &boolean::is_not_null(delta.rows().column(column))?)?;
+        }
+        selection::filter(delta, &keep)
     }
 
-    fn apply(&self, rows: &mut Multisets, delta: &ZBatch) -> Result<()> {
-        let columns = self.columns.iter().map(|&column| delta.rows().column(column).clone());
-        let columns: Vec<ArrayRef> = columns.collect();
-        rows.apply(&vec![GROUP; delta.num_rows()], &columns, delta.weights())
+    fn pick(&self, delta: &ZBatch, columns: &[usize]) -> Vec<ArrayRef> {
+        columns.iter().map(|&column| delta.rows().column(column).clone()).collect()
     }
 
     /// Columns in the order of the state as those of the side.
@@ -123,11 +140,14 @@ pub struct RangeJoin {
 impl RangeJoin {
     /// Checks `spec`; a user error (`UNSUPPORTED_TYPE`) if a column has no order.
     pub fn try_new(spec: RangeJoinSpec) -> Result<Self> {
-        let RangeJoinSpec { left, right, ranges, condition, detail } = spec;
-        let Some(first) = ranges.first() else {
-            return Err(misused("a range join compares nothing"));
-        };
-        let (mut l, mut r) = (Side::new(&left, first.left), Side::new(&right, first.right));
+        let RangeJoinSpec { left, right, on, null_equals_null, values, ranges, condition, detail } =
+            spec;
+        if values.0 >= left.fields().len() || values.1 >= right.fields().len() {
+            return Err(misused("a range join compares columns that are not there"));
+        }
+        let (left_key, right_key) = on.iter().copied().unzip();
+        let mut l = Side::new(&left, values.0, left_key, !null_equals_null);
+        let mut r = Side::new(&right, values.1, right_key, !null_equals_null);
         for range in &ranges {
             let types = (left.fields().get(range.left), right.fields().get(range.right));
             let (Some(one), Some(other)) = types else {
@@ -150,15 +170,24 @@ impl RangeJoin {
                 r.to = r.to.or(rises.then_some(range.left));
             }
         }
-        let slots = vec![l.slot(), r.slot()];
+        let key = l.key.iter().map(|&key| left.field(key).data_type().clone()).collect();
+        let accumulators = vec![AccumulatorType::I64; 2];
+        let groups = SlotSpec::Groups(GroupSpec { key, accumulators });
+        let slots = vec![groups, l.slot(), r.slot()];
         slots.iter().try_for_each(|slot| Slot::try_new(slot).map(drop))?;
         let fields = left.fields().iter().chain(right.fields());
         let fields: Vec<Field> = fields.map(|field| field.as_ref().clone()).collect();
-        let single = |schema: SchemaRef| InputSpec { schema, exchange: Exchange::Single };
+        let spread = |schema: SchemaRef, key: &[usize]| {
+            let exchange = match key {
+                [] => Exchange::Single,
+                key => Exchange::ByKey(key.to_vec()),
+            };
+            InputSpec { schema, exchange }
+        };
         let operator = OperatorSpec {
             name: "RangeJoin",
             detail,
-            inputs: vec![single(left), single(right)],
+            inputs: vec![spread(left, &l.key), spread(right, &r.key)],
             output: Arc::new(Schema::new(fields)),
             slots,
             algebra: Algebra::Bilinear,
@@ -167,73 +196,136 @@ impl RangeJoin {
         Ok(Self { left: l, right: r, condition, spec: operator })
     }
 
+    /// Takes a delta of one side: its pairs with the rows of the other, and into the state.
+    fn absorb(
+        &self,
+        delta: &ZBatch,
+        of_left: bool,
+        state: &mut State<'_>,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        if delta.is_empty() {
+            return Ok(());
+        }
+        let side = if of_left { &self.left } else { &self.right };
+        let groups = state.groups.upsert(&side.pick(delta, &side.key), delta.num_rows())?;
+        let (mine, theirs) = if of_left {
+            (&mut *state.left, &*state.right)
+        } else {
+            (&mut *state.right, &*state.left)
+        };
+        self.meet(delta, of_left, &groups, (state.groups, theirs), out)?;
+        mine.apply(&groups, &side.pick(delta, &side.columns), delta.weights())?;
+        match &mut state.groups.accumulators_mut()[usize::from(!of_left)] {
+            AccumulatorColumn::I64(counts) => add_weights(counts, &groups, delta.weights()),
+            _ => Err(Error::internal("SLOT_KIND", "a range join counts rows")),
+        }
+    }
+
     /// The pairs of a delta of one side with the rows of the other.
     fn meet(
         &self,
         delta: &ZBatch,
         of_left: bool,
-        rows: &Multisets,
+        groups: &[u32],
+        (table, rows): (&GroupTable, &Multisets),
         out: &mut dyn Output,
     ) -> Result<()> {
         let side = if of_left { &self.right } else { &self.left };
+        let AccumulatorColumn::I64(counts) = &table.accumulators()[usize::from(of_left)] else {
+            return Err(Error::internal("SLOT_KIND", "a range join counts rows"));
+        };
         let bound = |column: Option<usize>| column.map(|c| delta.rows().column(c).clone());
-        let (from, to) = (bound(side.from), bound(side.to));
-        let bounds = || [&from, &to].into_iter().flatten();
-        let has_bounds = |row: &usize| bounds().all(|bound| bound.is_valid(*row));
-        let probes: Vec<usize> = (0..delta.num_rows()).filter(has_bounds).collect();
+        let bounds = Bounds { from: bound(side.from), to: bound(side.to) };
+        let mut probes: Vec<u32> = (0..number(delta.num_rows()))
+            .filter(|&row| bounds.all().all(|bound| bound.is_valid(row as usize)))
+            .collect();
+        probes.sort_by_key(|&row| groups[row as usize]);
         let mut pairs = Pairs { join: self, delta, of_left, probe: Vec::new(), found: Vec::new() };
-        if probes.len().saturating_mul(ROWS_PER_SEARCH) >= rows.len() {
-            // All rows are read once, and searched as they lie.
-            let all = rows.rows(&[GROUP])?;
-            let found = Found::new(&all.columns, from.as_ref(), to.as_ref())?;
-            for &row in &probes {
-                pairs.add(row, found.range(row), &all.columns, &all.weights, out)?;
+        // Groups that are read as a whole, and their probes.
+        let (mut whole, mut read): (Vec<&[u32]>, i64) = (Vec::new(), 0);
+        for run in probes.chunk_by(|&a, &b| groups[a as usize] == groups[b as usize]) {
+            let Some(&first) = run.first() else { continue };
+            let group = groups[first as usize];
+            let size = counts[group as usize].max(0);
+            let worth =
+                ROWS_PER_SEARCH.saturating_mul(i64::try_from(run.len()).unwrap_or(i64::MAX));
+            if size > worth {
+                for &row in run {
+                    let at = row as usize;
+                    let (from, to) =
+                        (slice(bounds.from.as_ref(), at), slice(bounds.to.as_ref(), at));
+                    let some = rows.between(group, from.as_deref(), to.as_deref())?;
+                    pairs.add(row, 0..some.weights.len(), &some, out)?;
+                    pairs.emit(&some, out)?;
+                }
+                continue;
             }
-            return pairs.emit(&all.columns, &all.weights, out);
+            if read + size > READ_ROWS_MAX && !whole.is_empty() {
+                pairs.of_whole(&std::mem::take(&mut whole), groups, rows, &bounds, out)?;
+                read = 0;
+            }
+            whole.push(run);
+            read += size;
         }
-        for &row in &probes {
-            let one = |bound: &Option<ArrayRef>| bound.as_ref().map(|bound| [bound.slice(row, 1)]);
-            let (from, to) = (one(&from), one(&to));
-            let some = rows.between(
-                GROUP,
-                from.as_ref().map(<[ArrayRef; 1]>::as_slice),
-                to.as_ref().map(<[ArrayRef; 1]>::as_slice),
-            )?;
-            pairs.add(row, 0..some.weights.len(), &some.columns, &some.weights, out)?;
-            pairs.emit(&some.columns, &some.weights, out)?;
-        }
-        Ok(())
+        pairs.of_whole(&whole, groups, rows, &bounds, out)
     }
 }
 
-/// Rows in the order of their values, searched by bounds.
+/// The state slots by what they are for.
+struct State<'a> {
+    groups: &'a mut GroupTable,
+    left: &'a mut Multisets,
+    right: &'a mut Multisets,
+}
+
+/// Least and greatest values for each row of a delta.
+struct Bounds {
+    from: Option<ArrayRef>,
+    to: Option<ArrayRef>,
+}
+
+impl Bounds {
+    fn all(&self) -> impl Iterator<Item = &ArrayRef> {
+        [&self.from, &self.to].into_iter().flatten()
+    }
+}
+
+fn slice(bound: Option<&ArrayRef>, row: usize) -> Option<Vec<ArrayRef>> {
+    bound.map(|bound| vec![bound.slice(row, 1)])
+}
+
+/// Rows of groups, each in the order of its values, searched by bounds.
 struct Found {
-    len: usize,
     from: Option<DynComparator>,
     to: Option<DynComparator>,
 }
 
 impl Found {
-    fn new(columns: &[ArrayRef], from: Option<&ArrayRef>, to: Option<&ArrayRef>) -> Result<Self> {
-        let Some(values) = columns.first() else { return Err(misused("rows without a value")) };
-        let comparator = |bound: Option<&ArrayRef>| {
+    fn new(rows: &GroupRows, bounds: &Bounds) -> Result<Self> {
+        let Some(values) = rows.columns.first() else {
+            return Err(misused("rows without a value"));
+        };
+        let comparator = |bound: &Option<ArrayRef>| {
+            let bound = bound.as_ref();
             bound.map(|b| make_comparator(values, b, SortOptions::default())).transpose()
         };
-        Ok(Self { len: values.len(), from: comparator(from)?, to: comparator(to)? })
+        Ok(Self { from: comparator(&bounds.from)?, to: comparator(&bounds.to)? })
     }
 
-    /// The rows between the bounds of a row of the delta, the bounds among them.
-    fn range(&self, row: usize) -> std::ops::Range<usize> {
+    /// Of the rows of a group, those between the bounds of a row of the delta, the bounds among them.
+    fn range(&self, row: u32, group: Range<usize>) -> Range<usize> {
         let first = |compare: &DynComparator, wanted: fn(Ordering) -> bool| {
-            let (mut low, mut high) = (0, self.len);
+            let (mut low, mut high) = (group.start, group.end);
             while low < high {
                 let middle = usize::midpoint(low, high);
-                if wanted(compare(middle, row)) { low = middle + 1 } else { high = middle }
+                let is_before = wanted(compare(middle, row as usize));
+                if is_before { low = middle + 1 } else { high = middle }
             }
             low
         };
-        let start = self.from.as_ref().map_or(0, |compare| first(compare, Ordering::is_lt));
-        let end = self.to.as_ref().map_or(self.len, |compare| first(compare, Ordering::is_le));
+        let start = self.from.as_ref().map_or(group.start, |c| first(c, Ordering::is_lt));
+        let end = self.to.as_ref().map_or(group.end, |c| first(c, Ordering::is_le));
         start..end.max(start)
     }
 }
@@ -248,27 +340,51 @@ struct Pairs<'a> {
 }
 
 impl Pairs<'_> {
+    /// The pairs of runs of rows with the rows of their groups, which are read at once.
+    fn of_whole(
+        &mut self,
+        runs: &[&[u32]],
+        groups: &[u32],
+        rows: &Multisets,
+        bounds: &Bounds,
+        out: &mut dyn Output,
+    ) -> Result<()> {
+        let of: Vec<u32> = runs.iter().map(|run| groups[run[0] as usize]).collect();
+        if of.is_empty() {
+            return Ok(());
+        }
+        let all = rows.rows(&of)?;
+        let found = Found::new(&all, bounds)?;
+        let mut start = 0;
+        for (run, &end) in runs.iter().zip(&all.ends) {
+            for &row in *run {
+                self.add(row, found.range(row, start..end as usize), &all, out)?;
+            }
+            start = end as usize;
+        }
+        self.emit(&all, out)
+    }
+
     /// Adds a row of the delta with a range of found rows.
     fn add(
         &mut self,
-        row: usize,
-        range: std::ops::Range<usize>,
-        columns: &[ArrayRef],
-        weights: &[i64],
+        row: u32,
+        range: Range<usize>,
+        rows: &GroupRows,
         out: &mut dyn Output,
     ) -> Result<()> {
         for at in range {
-            self.probe.push(number(row));
+            self.probe.push(row);
             self.found.push(number(at));
             if self.probe.len() >= PAIRS_MAX {
-                self.emit(columns, weights, out)?;
+                self.emit(rows, out)?;
             }
         }
         Ok(())
     }
 
     /// Emits those for which the condition holds.
-    fn emit(&mut self, columns: &[ArrayRef], weights: &[i64], out: &mut dyn Output) -> Result<()> {
+    fn emit(&mut self, rows: &GroupRows, out: &mut dyn Output) -> Result<()> {
         if self.probe.is_empty() {
             return Ok(());
         }
@@ -276,19 +392,19 @@ impl Pairs<'_> {
         let found = UInt32Array::from(std::mem::take(&mut self.found));
         let side = if self.of_left { &self.join.right } else { &self.join.left };
         let mine = arrow::compute::take_arrays(self.delta.rows().columns(), &probe, None)?;
-        let theirs = side.restored(arrow::compute::take_arrays(columns, &found, None)?);
+        let theirs = side.restored(arrow::compute::take_arrays(&rows.columns, &found, None)?);
         let (left, right) = if self.of_left { (mine, theirs) } else { (theirs, mine) };
         let pairs = left.into_iter().chain(right).collect();
-        let rows = RecordBatch::try_new(self.join.spec.output.clone(), pairs)?;
+        let batch = RecordBatch::try_new(self.join.spec.output.clone(), pairs)?;
         let mut products = Vec::with_capacity(probe.len());
         for (&one, &other) in probe.values().iter().zip(found.values()) {
-            let (one, other) = (self.delta.weights()[one as usize], weights[other as usize]);
+            let (one, other) = (self.delta.weights()[one as usize], rows.weights[other as usize]);
             products.push(one.checked_mul(other).ok_or_else(|| {
                 Error::data("WEIGHT_OVERFLOW", "a count of rows exceeds 64 bits")
             })?);
         }
-        let keep = selection::evaluate(self.join.condition.as_ref(), &rows)?;
-        out.push(selection::filter(&ZBatch::try_new(rows, products)?, &keep)?)
+        let keep = selection::evaluate(self.join.condition.as_ref(), &batch)?;
+        out.push(selection::filter(&ZBatch::try_new(batch, products)?, &keep)?)
     }
 }
 
@@ -312,21 +428,16 @@ impl Operator for RangeJoin {
         out: &mut dyn Output,
         _cx: &StepContext,
     ) -> Result<()> {
-        let [left, right] = state else {
-            return Err(Error::internal("SLOT_COUNT", "a range join has two slots"));
+        let [groups, left, right] = state else {
+            return Err(Error::internal("SLOT_COUNT", "a range join has three slots"));
         };
-        let (left, right) = (left.multisets()?, right.multisets()?);
-        let l = self.left.valued(input(inputs, 0)?)?;
-        let r = self.right.valued(input(inputs, 1)?)?;
-        if !l.is_empty() {
-            self.meet(&l, true, right, out)?;
-            self.left.apply(left, &l)?;
-        }
-        if !r.is_empty() {
-            self.meet(&r, false, left, out)?;
-            self.right.apply(right, &r)?;
-        }
-        Ok(())
+        let (groups, left, right) = (groups.groups()?, left.multisets()?, right.multisets()?);
+        let mut state = State { groups, left, right };
+        let (l, r) = (self.left.valued(input(inputs, 0)?)?, self.right.valued(input(inputs, 1)?)?);
+        self.absorb(&l, true, &mut state, out)?;
+        self.absorb(&r, false, &mut state, out)?;
+        let State { groups, left, right } = state;
+        groups.settle_if(|group| left.is_group_empty(group) && right.is_group_empty(group))
     }
 }
 
@@ -356,13 +467,21 @@ mod tests {
         Arc::new(Schema::new(names.iter().map(field).collect::<Vec<_>>()))
     }
 
-    fn join() -> RangeJoin {
+    fn join(on: Vec<(usize, usize)>, null_equals_null: bool) -> RangeJoin {
         let range = |comparison, right| RangeCondition { left: 1, comparison, right };
         let ranges = vec![range(Comparison::GreaterOrEqual, 0), range(Comparison::Less, 1)];
         let (left, right) = (schema(&["id", "at"]), schema(&["from", "to"]));
-        let condition = Arc::new(Within);
-        RangeJoin::try_new(RangeJoinSpec { left, right, ranges, condition, detail: String::new() })
-            .unwrap()
+        RangeJoin::try_new(RangeJoinSpec {
+            left,
+            right,
+            on,
+            null_equals_null,
+            values: (1, 0),
+            ranges,
+            condition: Arc::new(Within),
+            detail: String::new(),
+        })
+        .unwrap()
     }
 
     type Pair = (Option<i64>, Option<i64>);
@@ -386,8 +505,10 @@ mod tests {
                 prop::collection::vec((any::<bool>(), value(), value(), -1..3_i64), 0..40),
                 1..8,
             ),
+            is_keyed in any::<bool>(),
         ) {
-            let join = join();
+            // An id is a few values then, that of the interval's end.
+            let join = join(if is_keyed { vec![(0, 1)] } else { Vec::new() }, true);
             let mut state: Vec<Slot> =
                 join.spec().slots.iter().map(|slot| Slot::try_new(slot).unwrap()).collect();
             let mut sides: [BTreeMap<Pair, i64>; 2] = Default::default();
@@ -397,6 +518,12 @@ mod tests {
                 // After a large step, some of a few rows.
                 let few = if at % 2 == 1 { 3 } else { usize::MAX };
                 for (is_left, one, other, weight) in changes.into_iter().take(few) {
+                    let end = |value: Option<i64>| value.map(|value| value % 3 + 30);
+                    let (one, other) = match (is_keyed, is_left) {
+                        (false, _) => (one, other),
+                        (true, true) => (end(one), other),
+                        (true, false) => (one, end(other)),
+                    };
                     let side = usize::from(!is_left);
                     let known = sides[side].entry((one, other)).or_insert(0);
                     let weight = weight.max(-*known);
@@ -420,6 +547,9 @@ mod tests {
                 let mut expected: BTreeMap<String, i64> = BTreeMap::new();
                 for (&(id, at), l) in &sides[0] {
                     for (&(from, to), r) in &sides[1] {
+                        if is_keyed && id != to {
+                            continue;
+                        }
                         let (Some(at), Some(from), Some(to)) = (at, from, to) else { continue };
                         if from <= at && at < to && l * r != 0 {
                             let id = id.map_or("NULL".to_owned(), |id| id.to_string());

@@ -156,13 +156,18 @@ fn operator(tree: &Tree, node: &Node) -> Result<Arc<dyn Operator>> {
             let columns = kind.columns(input(0)?.as_ref(), input(1)?.as_ref());
             return join(tree, node, columns, node.schema.clone());
         }
-        Kind::RangeJoin { ranges, condition } => Arc::new(RangeJoin::try_new(RangeJoinSpec {
-            left: input(0)?,
-            right: input(1)?,
-            ranges: ranges.clone(),
-            condition: condition.clone(),
-            detail,
-        })?),
+        Kind::RangeJoin { on, null_equals_null, values, ranges, condition } => {
+            Arc::new(RangeJoin::try_new(RangeJoinSpec {
+                left: input(0)?,
+                right: input(1)?,
+                on: on.clone(),
+                null_equals_null: *null_equals_null,
+                values: *values,
+                ranges: ranges.clone(),
+                condition: condition.clone(),
+                detail,
+            })?)
+        }
         Kind::Aggregate { keys, calls } => Arc::new(Aggregate::try_new(AggregateSpec {
             input: input(0)?,
             keys: keys.clone(),

@@ -37,7 +37,13 @@ pub(crate) enum Kind {
         residual: Option<Arc<dyn Evaluator>>,
     },
     /// Joins its two inputs on comparisons.
-    RangeJoin { ranges: Vec<RangeCondition>, condition: Arc<dyn Evaluator> },
+    RangeJoin {
+        on: Vec<(usize, usize)>,
+        null_equals_null: bool,
+        values: (usize, usize),
+        ranges: Vec<RangeCondition>,
+        condition: Arc<dyn Evaluator>,
+    },
     /// One row per group.
     Aggregate { keys: Vec<usize>, calls: Vec<AggregateCall> },
     /// Each row once.

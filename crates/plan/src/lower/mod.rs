@@ -28,6 +28,7 @@ use words::Words;
 mod aggregate;
 mod bounded;
 mod by_group;
+mod distance;
 mod grouping_sets;
 mod join;
 mod picked;

@@ -51,6 +51,9 @@ impl Lowering {
         let on_left =
             |range: &RangeCondition| bounds.iter().filter(|other| other.left == range.left).count();
         ranges.sort_by_key(|range| std::cmp::Reverse(on_left(range)));
+        let Some(values) = ranges.first().map(|range| (range.left, range.right)) else {
+            return Ok(None);
+        };
         let (ls, rs) = (self.tree.schema(l.node).clone(), self.tree.schema(r.node).clone());
         let pair = left.schema().join(right.schema()).map_err(|e| errors::planning(&e))?;
         let shift = ls.fields().len() - l.width;
@@ -61,6 +64,9 @@ impl Lowering {
         let declared = RangeJoinSpec {
             left: ls.clone(),
             right: rs.clone(),
+            on: Vec::new(),
+            null_equals_null: false,
+            values,
             ranges: ranges.clone(),
             condition: evaluator.clone(),
             detail: detail.clone(),
@@ -70,7 +76,13 @@ impl Lowering {
         }
         let fields = ls.fields().iter().chain(rs.fields()).map(|field| field.as_ref().clone());
         let schema = Arc::new(Schema::new(fields.collect::<Vec<Field>>()));
-        let kind = Kind::RangeJoin { ranges, condition: evaluator };
+        let kind = Kind::RangeJoin {
+            on: Vec::new(),
+            null_equals_null: false,
+            values,
+            ranges,
+            condition: evaluator,
+        };
         let node = self.tree.add(kind, vec![l.node, r.node], schema, detail, &spec);
         let right_start = ls.fields().len();
         let kept: Vec<usize> = (0..l.width).chain(right_start..right_start + r.width).collect();

@@ -41,6 +41,9 @@ impl Lowering {
         if let Some(node) = self.own_window(plan, window)? {
             return Ok(node);
         }
+        if let Some(node) = self.distance_window(plan, window)? {
+            return Ok(node);
+        }
         let keys = common_partition(&window.window_expr);
         self.by_group(plan, &window.input, &keys, ByGroup::Window)
     }

@@ -4,6 +4,7 @@
 //! day. Here, as in PostgreSQL and DuckDB, a day has 24 hours and a month 30 days where intervals are
 //! compared: a comparison, a sort and MIN or MAX look at their lengths in nanoseconds.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{AsArray, Decimal128Array};
@@ -18,6 +19,28 @@ use datafusion::logical_expr::{
     Between, BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, SortExpr, Volatility,
 };
+use datafusion::sql::sqlparser::ast::{self, Query, VisitMut, VisitorMut};
+
+/// Writes `INTERVAL 2 DAYS` as `INTERVAL '2' DAYS`, the one form that DataFusion knows in window frames.
+pub(super) fn mark(query: &mut Query) {
+    let _ = query.visit(&mut Quoted);
+}
+
+struct Quoted;
+
+impl VisitorMut for Quoted {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Interval(interval) = expr
+            && let ast::Expr::Value(value) = interval.value.as_mut()
+            && let ast::Value::Number(number, _) = &value.value
+        {
+            value.value = ast::Value::SingleQuotedString(number.clone());
+        }
+        ControlFlow::Continue(())
+    }
+}
 
 const NAME: &str = "interval_length";
 const DAY_NS: i128 = 86_400_000_000_000;

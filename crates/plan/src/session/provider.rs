@@ -26,7 +26,8 @@ use super::fields::StructFields;
 use super::parse::{self, Parsed};
 use super::signed::SignedCalls;
 use super::{
-    arg_extremes, distinct_from, generators, keys, numbers, set_operations, time_zone, twins, using,
+    arg_extremes, distinct_from, generators, intervals, keys, numbers, set_operations, time_zone,
+    twins, using,
 };
 use crate::catalog::{Source, SourceTable, Sources};
 use crate::{ddl, errors};
@@ -131,6 +132,7 @@ impl<'a> Planning<'a> {
         using::mark(&mut query)?;
         set_operations::mark(&mut query);
         time_zone::mark(&mut query);
+        intervals::mark(&mut query);
         numbers::mark(&mut query);
         keys::mark(&mut query);
         let repeated = twins::repeated(&query);

@@ -2,6 +2,7 @@
 
 mod clock;
 mod correlated;
+mod distance;
 mod errors;
 mod explain;
 mod picked;
