@@ -26,6 +26,8 @@ use tables::Tables;
 
 /// Differences of one kind that are shown.
 const SHOWN_MAX: usize = 3;
+/// The time of all runs.
+const NOW_US: i64 = 0;
 
 /// What became of the queries of some files.
 #[derive(Debug, Default)]
@@ -105,7 +107,7 @@ pub struct Sample {
 /// Runs a file, compressed or not.
 pub fn run_file(path: &Path, sample: Sample) -> Result<Outcome, String> {
     let text = records::read(path)?;
-    let options = SessionOptions { time_zone: "UTC".to_owned(), now_us: Some(0) };
+    let options = SessionOptions { time_zone: "UTC".to_owned(), now_us: Some(NOW_US) };
     let session = Session::try_new(options).map_err(|e| e.to_string())?;
     let is_lines = path.to_string_lossy().trim_end_matches(".gz").ends_with(".slt");
     let tables = Tables::new(sample.seed, is_lines);
@@ -248,7 +250,9 @@ impl Run {
         let view = self.session.plan_view(sql, self.tables.sources()).map_err(say)?;
         let mut circuit = view.circuit(CircuitOptions { shards: 1, checks: false }).map_err(say)?;
         let mut deltas: Vec<ZBatch> = Vec::new();
-        for epoch in self.tables.epochs(&view.sources(), in_pieces) {
+        let mut clock = view.clock_change(None, NOW_US).map_err(say)?;
+        for mut epoch in self.tables.epochs(&view.sources(), in_pieces) {
+            epoch.extend(clock.take());
             let mut out = circuit.step(epoch).map_err(say)?;
             deltas.extend(out.remove("view"));
         }

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use super::unnesting::reads;
+use super::unnesting::{has_subquery, reads};
 
 /// The rule.
 #[derive(Debug)]
@@ -58,7 +58,11 @@ fn reads_row_only(plan: &LogicalPlan) -> bool {
         LogicalPlan::Projection(_)
         | LogicalPlan::Filter(_)
         | LogicalPlan::SubqueryAlias(_)
-        | LogicalPlan::Unnest(_) => plan.inputs().into_iter().all(reads_row_only),
+        | LogicalPlan::Unnest(_) => {
+            // A subquery within would lose the names that it knows.
+            !plan.expressions().iter().any(has_subquery)
+                && plan.inputs().into_iter().all(reads_row_only)
+        }
         LogicalPlan::Subquery(subquery) => reads_row_only(&subquery.subquery),
         _ => false,
     }

@@ -25,7 +25,7 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use domain::Domain;
 use expressions::{Outer, Which};
-pub(super) use plain::reads;
+pub(super) use plain::{has_subquery, reads};
 pub(super) use types::CoerceAgain;
 
 /// The rule.

@@ -62,7 +62,7 @@ pub(in crate::session) fn reads(plan: &LogicalPlan, tell: &mut dyn FnMut(&Column
 }
 
 /// True when a subquery is part of an expression.
-pub(super) fn has_subquery(expr: &Expr) -> bool {
+pub(in crate::session) fn has_subquery(expr: &Expr) -> bool {
     let is_subquery =
         |e: &Expr| matches!(e, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_));
     expr.exists(|e| Ok(is_subquery(e))).unwrap_or(true)
