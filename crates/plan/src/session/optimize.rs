@@ -36,7 +36,7 @@ use super::keys::ForgetKeys;
 use super::lateral::LateralRows;
 use super::push_down::PushDown;
 use super::statistics::Statistics;
-use super::unnesting::{CoerceAgain, Unnesting};
+use super::unnesting::{CoerceAgain, OneMeaning, Unnesting};
 
 static OPTIMIZER: LazyLock<Optimizer> = LazyLock::new(|| {
     let mut rules = rules();
@@ -50,6 +50,7 @@ static OPTIMIZER_WITH_CLOCK: LazyLock<Optimizer> = LazyLock::new(|| Optimizer::w
 
 fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     vec![
+        Arc::new(OneMeaning),
         Arc::new(LateralRows),
         Arc::new(Unnesting),
         Arc::new(RefuseUnsafe),

@@ -57,6 +57,17 @@ fn expressions_refuse_what_has_no_meaning_on_a_row() {
 }
 
 #[test]
+fn a_reference_to_one_of_two_tables_of_a_name_is_refused() {
+    let sql = "SELECT id FROM orders WHERE EXISTS (SELECT 1 FROM orders JOIN
+        (SELECT b.id FROM orders b WHERE b.amount = orders.amount) d ON d.id <> orders.id)";
+    assert_eq!(error(sql).code(), "AMBIGUOUS_REFERENCE");
+    assert!(error(sql).get_hint().is_some());
+    let apart = sql.replace("FROM orders JOIN", "FROM orders c JOIN").replace("<> orders", "<> c");
+    let sources = sources(&[("orders", "id INT, Region STRING, amount INT")]);
+    assert!(session().plan_view(&apart, &sources).is_ok());
+}
+
+#[test]
 fn a_correlation_that_cannot_move_is_refused() {
     let sql = "SELECT o.id FROM orders o WHERE EXISTS (
         SELECT 1 FROM orders a FULL JOIN (SELECT * FROM orders b WHERE b.amount = o.id) bb

@@ -11,6 +11,7 @@
 mod domain;
 mod expressions;
 mod plain;
+mod scopes;
 mod types;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use domain::Domain;
 use expressions::{Outer, Which};
 pub(super) use plain::{has_subquery, reads};
+pub(super) use scopes::OneMeaning;
 pub(super) use types::CoerceAgain;
 
 /// The rule.
