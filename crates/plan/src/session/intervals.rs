@@ -13,7 +13,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
-    AggregateFunction, AggregateFunctionParams, InList, ScalarFunction, WindowFunction,
+    AggregateFunction, AggregateFunctionParams, InList, ScalarFunction,
 };
 use datafusion::logical_expr::{
     Between, BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs,
@@ -122,60 +122,50 @@ pub(super) fn by_length(expr: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             extremum(AggregateFunction { func, params }, schema)
         }
         Expr::WindowFunction(mut window) => {
-            let mut is_changed = false;
-            sort_by_length(&mut window, schema, &mut is_changed);
-            let window = Expr::WindowFunction(window);
-            if is_changed { Transformed::yes(window) } else { Transformed::no(window) }
+            let is_changed = sort_by_length(&mut window.params.order_by, schema);
+            changed(Expr::WindowFunction(window), is_changed)
         }
         other => Transformed::no(other),
     })
 }
 
-fn sort_by_length(window: &mut WindowFunction, schema: &DFSchema, is_changed: &mut bool) {
-    for key in &mut window.params.order_by {
-        if is_interval(&key.expr, schema) {
-            key.expr = length(key.expr.clone());
-            *is_changed = true;
-        }
+/// True if a sort key was an interval.
+fn sort_by_length(keys: &mut [SortExpr], schema: &DFSchema) -> bool {
+    let mut is_changed = false;
+    for key in keys.iter_mut().filter(|key| is_interval(&key.expr, schema)) {
+        key.expr = length(key.expr.clone());
+        is_changed = true;
     }
+    is_changed
 }
 
-/// MIN or MAX of intervals as the first value by length, and of equal lengths the first of them.
+/// MIN or MAX of intervals as the first value by length, and of equal lengths the first of them; an
+/// aggregate in the order of intervals in that of their lengths.
 fn extremum(mut call: AggregateFunction, schema: &DFSchema) -> Transformed<Expr> {
-    for key in &mut call.params.order_by {
-        if is_interval(&key.expr, schema) {
-            key.expr = length(key.expr.clone());
-        }
-    }
+    let is_sorted = sort_by_length(&mut call.params.order_by, schema);
     let AggregateFunctionParams { args, filter, .. } = &call.params;
-    let greatest = match call.func.name() {
-        "min" => false,
-        "max" => true,
-        _ => return Transformed::no(Expr::AggregateFunction(call)),
+    let falls = match (call.func.name(), args.as_slice()) {
+        ("min", [arg]) if is_interval(arg, schema) => false,
+        ("max", [arg]) if is_interval(arg, schema) => true,
+        _ => return changed(Expr::AggregateFunction(call), is_sorted),
     };
-    let [arg] = args.as_slice() else { return Transformed::no(Expr::AggregateFunction(call)) };
-    if !is_interval(arg, schema) {
-        return Transformed::no(Expr::AggregateFunction(call));
-    }
+    let (arg, filter) = (args[0].clone(), filter.clone());
     let order_by = vec![
-        SortExpr::new(length(arg.clone()), !greatest, false),
+        SortExpr::new(length(arg.clone()), !falls, false),
         SortExpr::new(arg.clone(), true, false),
     ];
-    let (args, filter) = (args.clone(), filter.clone());
+    let args = vec![arg];
     let first = AggregateFunction::new_udf(first_value_udaf(), args, false, filter, order_by, None);
     Transformed::yes(Expr::AggregateFunction(first))
+}
+
+fn changed<T>(data: T, is_changed: bool) -> Transformed<T> {
+    if is_changed { Transformed::yes(data) } else { Transformed::no(data) }
 }
 
 /// A sort by length, for a sort key that is an interval.
 pub(super) fn sorted(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Sort(mut sort) = plan else { return Ok(Transformed::no(plan)) };
-    let mut is_changed = false;
-    for key in &mut sort.expr {
-        if is_interval(&key.expr, sort.input.schema()) {
-            key.expr = length(key.expr.clone());
-            is_changed = true;
-        }
-    }
-    let sort = LogicalPlan::Sort(sort);
-    Ok(if is_changed { Transformed::yes(sort) } else { Transformed::no(sort) })
+    let is_changed = sort_by_length(&mut sort.expr, sort.input.schema());
+    Ok(changed(LogicalPlan::Sort(sort), is_changed))
 }

@@ -592,6 +592,11 @@ fn intervals_compare_by_their_length() {
     };
     let of = "FROM (VALUES (1, INTERVAL 36 HOURS), (2, INTERVAL 1 DAY), (3, INTERVAL 24 HOURS),
               (4, NULL)) AS v(id, x)";
+    assert_eq!(run(&format!("SELECT max_by(id, x), min_by(id, x) {of}")), "+ 1 | 2\n");
+    assert_eq!(
+        run(&format!("SELECT array_agg(id ORDER BY x DESC NULLS LAST)[1] AS a {of}")),
+        "+ 1\n"
+    );
     assert_eq!(run("SELECT INTERVAL 36 HOURS < INTERVAL 1 DAY"), "+ false\n");
     assert_eq!(run("SELECT INTERVAL 24 HOURS = INTERVAL 1 DAY"), "+ true\n");
     let longer =
