@@ -78,6 +78,9 @@ impl Build {
                 self.top_k(input, top)
             }
             Query::Windows(..) => Err(unsupported("a window function")),
+            Query::Nested(..) | Query::Closure(..) | Query::Explode(..) => {
+                Err(unsupported("a form that only SQL has"))
+            }
             Query::GroupingSets(..) => Err(unsupported("GROUPING SETS")),
         }
     }
@@ -219,7 +222,13 @@ fn call(aggregate: Aggregate, schema: &SchemaRef, at: usize) -> Result<Aggregate
         Aggregate::Avg(c) => (F::Avg, false, Some(c), DataType::Float64),
         Aggregate::Min(c) => (F::Min, false, Some(c), type_of(c)),
         Aggregate::Max(c) => (F::Max, false, Some(c), type_of(c)),
-        Aggregate::BitXor(_) | Aggregate::First(_) => {
+        Aggregate::BitXor(_)
+        | Aggregate::First(_)
+        | Aggregate::BitAnd(_)
+        | Aggregate::BitOr(_)
+        | Aggregate::SumDistinct(_)
+        | Aggregate::CountNull(_)
+        | Aggregate::Joined(_) => {
             return Err(unsupported("an aggregate that cannot take back a row"));
         }
     };

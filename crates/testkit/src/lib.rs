@@ -22,8 +22,8 @@ pub use data::{Epoch, draw_epochs, integrate, table_columns, table_names, table_
 pub use datafusion::{run_in_datafusion, sources};
 pub use laws::{Law, Subject, check_laws};
 pub use query::{
-    Aggregate, Column, Compare, Expr, Frame, JoinKind, Kind, OrderKey, Predicate, Query, Root,
-    SetOperation, TopK, WindowCall, Windows, draw_query,
+    Aggregate, Column, Compare, Expr, Form, Frame, JoinKind, Kind, Nested, OrderKey, Predicate,
+    Query, Root, SetOperation, TopK, WindowCall, Windows, draw_query,
 };
 pub use scd::{Event, EventKind, ScdRules, replay};
 pub use tape::Tape;

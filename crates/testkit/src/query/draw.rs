@@ -1,6 +1,7 @@
 //! Draws a query from a tape.
 
 use crate::data::{constant_of, table_columns, table_names};
+use crate::query::nested::draw_nested;
 use crate::query::{
     Aggregate, Column, Compare, Expr, JoinKind, Kind, OrderKey, Predicate, Query, SetOperation,
     TopK, Windows,
@@ -48,13 +49,13 @@ pub fn draw_query(tape: &mut Tape<'_>, root: Root, depth: usize, planned: bool) 
     .0
 }
 
-type Drawn = (Query, Vec<Column>);
+pub(super) type Drawn = (Query, Vec<Column>);
 
-fn draw(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
+pub(super) fn draw(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
     if depth == 0 {
         return table(tape);
     }
-    match tape.choose(if planned { 17 } else { 14 }) {
+    match tape.choose(if planned { 22 } else { 14 }) {
         0 => table(tape),
         1 | 2 => filter(tape, depth, planned),
         3 | 4 => project(tape, depth, planned),
@@ -64,6 +65,9 @@ fn draw(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
         11 => distinct(tape, depth, planned),
         12 | 13 => top_k(tape, depth, planned),
         14 => grouping_sets(tape, depth),
+        15..=17 => draw_nested(tape, depth),
+        18 => closure(tape, depth),
+        19 => explode(tape, depth),
         _ => {
             let (input, mut columns) = draw(tape, depth - 1, planned);
             let windows = Windows::draw(tape, &mut columns);
@@ -88,7 +92,7 @@ impl OrderKey {
 }
 
 /// Every other column of a query that has too many.
-fn narrowed(query: Query, columns: Vec<Column>) -> Drawn {
+pub(super) fn narrowed(query: Query, columns: Vec<Column>) -> Drawn {
     if columns.len() <= WIDTH_MAX {
         return (query, columns);
     }
@@ -118,6 +122,29 @@ fn table(tape: &mut Tape<'_>) -> Drawn {
     let columns = table_columns(name);
     let names = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
     (Query::Table(name.to_owned(), names), columns.iter().map(|(_, column)| *column).collect())
+}
+
+/// Whole numbers, by one of which rows follow each other.
+fn closure(tape: &mut Tape<'_>, depth: usize) -> Drawn {
+    let (input, columns) = draw(tape, depth - 1, true);
+    let numbers: Vec<usize> =
+        (0..columns.len()).filter(|&c| columns[c].kind == Kind::Int).collect();
+    if numbers.is_empty() {
+        return (input, columns);
+    }
+    let (from, to) = (tape.pick(&numbers), tape.pick(&numbers));
+    let shown = vec![columns[from], columns[to]];
+    (Query::Closure(Box::new(input), from, to), shown)
+}
+
+/// A list of columns of one type.
+fn explode(tape: &mut Tape<'_>, depth: usize) -> Drawn {
+    let (input, mut columns) = draw(tape, depth - 1, true);
+    let c = tape.choose(columns.len());
+    let same: Vec<usize> = (0..columns.len()).filter(|&d| columns[d] == columns[c]).collect();
+    let list: Vec<usize> = (0..1 + tape.choose(3)).map(|_| tape.pick(&same)).collect();
+    columns.push(columns[c]);
+    narrowed(Query::Explode(Box::new(input), list), columns)
 }
 
 fn distinct(tape: &mut Tape<'_>, depth: usize, planned: bool) -> Drawn {
@@ -274,12 +301,16 @@ fn grouping_sets(tape: &mut Tape<'_>, depth: usize) -> Drawn {
     (Query::GroupingSets(input, keys, sets, aggregates), columns)
 }
 
-fn aggregate(tape: &mut Tape<'_>, columns: &[Column], planned: bool) -> (Aggregate, Column) {
+pub(super) fn aggregate(
+    tape: &mut Tape<'_>,
+    columns: &[Column],
+    planned: bool,
+) -> (Aggregate, Column) {
     let c = tape.choose(columns.len());
     let column = columns[c];
     let count = Column { kind: Kind::Int, summable: true };
     let numeric = matches!(column.kind, Kind::Int | Kind::Float);
-    match tape.choose(if planned { 10 } else { 8 }) {
+    match tape.choose(if planned { 15 } else { 8 }) {
         1 => (Aggregate::Count(c), count),
         2 => (Aggregate::CountDistinct(c), count),
         3 | 4 if column.summable && (numeric || column.kind == Kind::Decimal) => {
@@ -298,6 +329,17 @@ fn aggregate(tape: &mut Tape<'_>, columns: &[Column], planned: bool) -> (Aggrega
             (Aggregate::BitXor(c), Column { kind: Kind::Int, summable: false })
         }
         9 => (Aggregate::First(c), column),
+        10 if column.kind == Kind::Int => {
+            (Aggregate::BitAnd(c), Column { kind: Kind::Int, summable: false })
+        }
+        11 if column.kind == Kind::Int => {
+            (Aggregate::BitOr(c), Column { kind: Kind::Int, summable: false })
+        }
+        12 if column.kind == Kind::Int && column.summable => {
+            (Aggregate::SumDistinct(c), Column { kind: Kind::Int, summable: false })
+        }
+        13 => (Aggregate::CountNull(c), count),
+        14 if column.kind == Kind::Text => (Aggregate::Joined(c), column),
         _ => (Aggregate::CountRows, count),
     }
 }

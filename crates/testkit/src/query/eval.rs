@@ -42,6 +42,18 @@ impl Query {
             }
             Self::Windows(input, windows) => out = windows.eval(&input.eval(tables)),
             Self::TopK(input, top) => out = top_k(&input.eval(tables), top),
+            Self::Nested(left, right, nested) => {
+                let widths = (left.width(), right.width());
+                out = nested.eval(&left.eval(tables), &right.eval(tables), widths);
+            }
+            Self::Closure(input, from, to) => out = closure(&input.eval(tables), *from, *to),
+            Self::Explode(input, list) => {
+                for (row, n) in input.eval(tables) {
+                    for c in list {
+                        add_row(&mut out, row.iter().chain([&row[*c]]).cloned().collect(), n);
+                    }
+                }
+            }
         }
         out
     }
@@ -176,8 +188,25 @@ fn top_k(input: &Bag, top: &TopK) -> Bag {
     out
 }
 
+fn closure(input: &Bag, from: usize, to: usize) -> Bag {
+    let mut pairs: BTreeSet<Row> =
+        input.keys().map(|row| vec![row[from].clone(), row[to].clone()]).collect();
+    loop {
+        let next = |pair: &Row| {
+            let follow = input.keys().filter(|row| !row[from].is_null() && row[from] == pair[1]);
+            follow.map(|row| vec![pair[0].clone(), row[to].clone()]).collect::<Vec<Row>>()
+        };
+        let reached: Vec<Row> = pairs.iter().flat_map(next).collect();
+        let before = pairs.len();
+        pairs.extend(reached);
+        if pairs.len() == before {
+            return pairs.into_iter().map(|pair| (pair, 1)).collect();
+        }
+    }
+}
+
 impl Aggregate {
-    fn eval(&self, rows: &[(&Row, i64)]) -> Value {
+    pub(super) fn eval(&self, rows: &[(&Row, i64)]) -> Value {
         let column = |c: usize| {
             rows.iter().map(move |(row, n)| (&row[c], *n)).filter(|(value, _)| !value.is_null())
         };
@@ -198,6 +227,34 @@ impl Aggregate {
                 (Value::Int(all), Value::Int(v)) => Value::Int(all ^ (v * i128::from(n % 2))),
                 (all, _) => all,
             }),
+            Self::BitAnd(c) | Self::BitOr(c) => {
+                column(c).fold(Value::Null, |all, (value, _)| match (all, value) {
+                    (Value::Int(all), Value::Int(v)) => Value::Int(match self {
+                        Self::BitAnd(_) => all & v,
+                        _ => all | v,
+                    }),
+                    (Value::Null, value) => value.clone(),
+                    (all, _) => all,
+                })
+            }
+            Self::SumDistinct(c) => {
+                let distinct: BTreeSet<&Value> = column(c).map(|(value, _)| value).collect();
+                sum(distinct.into_iter().map(|value| (value, 1)))
+            }
+            Self::CountNull(c) => {
+                let null = rows.iter().filter(|(row, _)| row[c].is_null());
+                Value::Int(null.map(|(_, n)| i128::from(*n)).sum())
+            }
+            Self::Joined(c) => {
+                let texts = column(c).flat_map(|(value, n)| (0..n).map(move |_| value));
+                let texts: Vec<&str> = texts
+                    .map(|value| match value {
+                        Value::Text(text) => text.as_str(),
+                        _ => "",
+                    })
+                    .collect();
+                if texts.is_empty() { Value::Null } else { Value::Text(texts.join(",")) }
+            }
             Self::First(c) => rows.first().map_or(Value::Null, |(row, _)| row[c].clone()),
         }
     }
@@ -282,7 +339,7 @@ impl Predicate {
 }
 
 impl Compare {
-    fn eval(self, a: &Value, b: &Value) -> Option<bool> {
+    pub(super) fn eval(self, a: &Value, b: &Value) -> Option<bool> {
         if a.is_null() || b.is_null() {
             return None;
         }

@@ -2,10 +2,12 @@
 
 mod draw;
 mod eval;
+mod nested;
 mod print;
 mod window;
 
 pub use draw::{Root, draw_query};
+pub use nested::{Form, Nested};
 pub use window::{Frame, WindowCall, Windows};
 
 use crate::Value;
@@ -123,6 +125,16 @@ pub enum Aggregate {
     BitXor(usize),
     /// `first_value(c)` in the order of all columns
     First(usize),
+    /// `bit_and(c)`
+    BitAnd(usize),
+    /// `bit_or(c)`
+    BitOr(usize),
+    /// `sum(DISTINCT c)`
+    SumDistinct(usize),
+    /// `count(*) FILTER (WHERE c IS NULL)`
+    CountNull(usize),
+    /// `string_agg(c, ',')` in the order of all columns
+    Joined(usize),
 }
 
 /// A set operation.
@@ -161,6 +173,12 @@ pub enum Query {
     Windows(Box<Self>, Windows),
     /// The rows in some places of an order.
     TopK(Box<Self>, TopK),
+    /// Subqueries, and joins by any condition.
+    Nested(Box<Self>, Box<Self>, Nested),
+    /// `WITH RECURSIVE … UNION`: from each value of the first column, what the second leads to.
+    Closure(Box<Self>, usize, usize),
+    /// Each row once per element of a list of the columns, which is a last column.
+    Explode(Box<Self>, Vec<usize>),
 }
 
 /// One key of an order.
@@ -187,4 +205,53 @@ pub struct TopK {
     pub limit: usize,
     /// The place is a last column.
     pub numbered: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Root, draw_query};
+    use crate::Tape;
+
+    #[test]
+    fn every_form_is_drawn() {
+        let mut seed = 1_u64;
+        let mut drawn = String::new();
+        for _ in 0..4000 {
+            let bytes: Vec<u8> = (0..40)
+                .map(|_| {
+                    seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    seed.to_le_bytes()[7]
+                })
+                .collect();
+            drawn += &draw_query(&mut Tape::new(&bytes), Root::Any, 3, true).sql();
+            drawn.push('\n');
+        }
+        for form in [
+            "WITH RECURSIVE",
+            "unnest(",
+            "LATERAL",
+            "NOT EXISTS",
+            "CASE WHEN EXISTS",
+            " IN (SELECT",
+            "NOT IN (SELECT",
+            "GROUPING SETS",
+            "FULL JOIN",
+            "INTERSECT",
+            "LIMIT",
+            "ntile(",
+            "percent_rank()",
+            "cume_dist()",
+            "nth_value(",
+            "GROUPS BETWEEN",
+            "RANGE BETWEEN",
+            "ROWS BETWEEN",
+            "FILTER (WHERE",
+            "bit_and(",
+            "sum(DISTINCT",
+            "string_agg(",
+        ] {
+            let times = drawn.lines().filter(|query| query.contains(form)).count();
+            assert!(times > 20, "{form} is in {times} of 4000 queries");
+        }
+    }
 }

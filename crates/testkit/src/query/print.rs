@@ -50,6 +50,26 @@ impl Query {
             }
             Self::Windows(input, windows) => windows.sql(&input.sql(), input.width()),
             Self::TopK(input, top) => top_k_sql(input, top),
+            Self::Nested(left, right, nested) => nested.sql(left, right),
+            Self::Closure(input, from, to) => {
+                let input = input.sql();
+                // A name of its own: DataFusion refuses a WITH query within one of the same name.
+                let walk = format!("walk{}", input.matches("WITH RECURSIVE").count());
+                format!(
+                    "WITH RECURSIVE {walk} AS (SELECT c{from} AS c0, c{to} AS c1 FROM ({input}) AS q \
+                     UNION SELECT w.c0, q.c{to} FROM {walk} AS w JOIN ({input}) AS q \
+                     ON w.c1 = q.c{from}) SELECT c0, c1 FROM {walk}"
+                )
+            }
+            Self::Explode(input, list) => {
+                let list: Vec<String> = list.iter().map(|c| format!("c{c}")).collect();
+                format!(
+                    "SELECT q.*, unnest(make_array({})) AS c{} FROM ({}) AS q",
+                    list.join(", "),
+                    input.width(),
+                    input.sql()
+                )
+            }
         }
     }
 
@@ -71,6 +91,9 @@ impl Query {
                 keys.len() + aggregates.len()
             }
             Self::Windows(input, windows) => input.width() + windows.calls.len(),
+            Self::Nested(left, right, nested) => nested.width(left.width(), right.width()),
+            Self::Closure(..) => 2,
+            Self::Explode(input, _) => input.width() + 1,
         }
     }
 }
@@ -116,20 +139,7 @@ fn select_sql(input: &Query, keys: &[usize], aggregates: &[Aggregate]) -> String
     let mut list: Vec<String> =
         keys.iter().enumerate().map(|(i, key)| format!("q.c{key} AS c{i}")).collect();
     for (i, aggregate) in aggregates.iter().enumerate() {
-        let call = match aggregate {
-            Aggregate::CountRows => "count(*)".to_owned(),
-            Aggregate::Count(c) => format!("count(q.c{c})"),
-            Aggregate::CountDistinct(c) => format!("count(DISTINCT q.c{c})"),
-            Aggregate::Sum(c) => format!("sum(q.c{c})"),
-            Aggregate::Avg(c) => format!("avg(q.c{c})"),
-            Aggregate::Min(c) => format!("min(q.c{c})"),
-            Aggregate::Max(c) => format!("max(q.c{c})"),
-            Aggregate::BitXor(c) => format!("bit_xor(q.c{c})"),
-            Aggregate::First(c) => {
-                format!("first_value(q.c{c} ORDER BY {})", order_by(input.width()))
-            }
-        };
-        list.push(format!("{call} AS c{}", keys.len() + i));
+        list.push(format!("{} AS c{}", aggregate.sql(input.width()), keys.len() + i));
     }
     format!("SELECT {} FROM ({}) AS q", list.join(", "), input.sql())
 }
@@ -175,6 +185,28 @@ pub(super) fn order_by(width: usize) -> String {
     list.join(", ")
 }
 
+impl Aggregate {
+    /// A call over the columns of `q`, of which there are `width`.
+    pub(super) fn sql(&self, width: usize) -> String {
+        match self {
+            Self::CountRows => "count(*)".to_owned(),
+            Self::Count(c) => format!("count(q.c{c})"),
+            Self::CountDistinct(c) => format!("count(DISTINCT q.c{c})"),
+            Self::Sum(c) => format!("sum(q.c{c})"),
+            Self::Avg(c) => format!("avg(q.c{c})"),
+            Self::Min(c) => format!("min(q.c{c})"),
+            Self::Max(c) => format!("max(q.c{c})"),
+            Self::BitXor(c) => format!("bit_xor(q.c{c})"),
+            Self::First(c) => format!("first_value(q.c{c} ORDER BY {})", order_by(width)),
+            Self::BitAnd(c) => format!("bit_and(q.c{c})"),
+            Self::BitOr(c) => format!("bit_or(q.c{c})"),
+            Self::SumDistinct(c) => format!("sum(DISTINCT q.c{c})"),
+            Self::CountNull(c) => format!("count(*) FILTER (WHERE q.c{c} IS NULL)"),
+            Self::Joined(c) => format!("string_agg(q.c{c}, ',' ORDER BY {})", order_by(width)),
+        }
+    }
+}
+
 impl Expr {
     fn sql(&self) -> String {
         match self {
@@ -207,7 +239,7 @@ impl Predicate {
 }
 
 impl Compare {
-    fn sql(self) -> &'static str {
+    pub(super) fn sql(self) -> &'static str {
         match self {
             Self::Equal => "=",
             Self::NotEqual => "<>",

@@ -45,6 +45,16 @@ pub enum WindowCall {
     Min(usize, Frame),
     /// `max(c)`
     Max(usize, Frame),
+    /// `percent_rank()`
+    PercentRank,
+    /// `cume_dist()`
+    CumeDist,
+    /// `ntile(n)`
+    Ntile(usize),
+    /// `nth_value(c, n)`
+    Nth(usize, usize, Frame),
+    /// `count(*) FILTER (WHERE c IS NOT NULL)`
+    CountKnown(usize, Frame),
 }
 
 /// Which rows of a partition a function reads.
@@ -54,6 +64,23 @@ pub enum Frame {
     Peers,
     /// So many rows before and after the current one; `None`: all.
     Rows(Option<usize>, Option<usize>),
+    /// So many groups of peers before and after the current row's; `None`: all.
+    Groups(Option<usize>, Option<usize>),
+    /// Rows that are so much before and after the current one, by the only column of the order.
+    Distance(Option<i64>, Option<i64>),
+}
+
+/// Frames that an order allows.
+#[derive(Clone, Copy)]
+struct Possible {
+    groups: bool,
+    distance: bool,
+}
+
+impl Possible {
+    fn without_distance(self) -> Self {
+        Self { distance: false, ..self }
+    }
 }
 
 impl Windows {
@@ -65,9 +92,14 @@ impl Windows {
         partition.dedup();
         let order = OrderKey::draw(tape, columns.len());
         let input = columns.clone();
+        let distance = match order.as_slice() {
+            [key] => matches!(input[key.column].kind, Kind::Int | Kind::Float | Kind::Decimal),
+            _ => false,
+        };
+        let possible = Possible { groups: !order.is_empty(), distance };
         let mut calls = Vec::new();
         for _ in 0..=tape.choose(3) {
-            let (call, column) = WindowCall::draw(tape, &input);
+            let (call, column) = WindowCall::draw(tape, &input, possible);
             calls.push(call);
             columns.push(column);
         }
@@ -90,13 +122,27 @@ impl Windows {
             if !order.is_empty() {
                 over.push(format!("ORDER BY {}", order.join(", ")));
             }
-            if let Some(Frame::Rows(before, after)) = call.frame() {
-                let bound = |rows: Option<usize>, word: &str| match rows {
-                    Some(rows) => format!("{rows} {word}"),
+            let between = |unit: &str, before: Option<i128>, after: Option<i128>| {
+                let bound = |by: Option<i128>, word: &str| match by {
+                    Some(by) => format!("{by} {word}"),
                     None => format!("UNBOUNDED {word}"),
                 };
                 let (before, after) = (bound(before, "PRECEDING"), bound(after, "FOLLOWING"));
-                over.push(format!("ROWS BETWEEN {before} AND {after}"));
+                format!("{unit} BETWEEN {before} AND {after}")
+            };
+            let count = |n: Option<usize>| n.and_then(|n| i128::try_from(n).ok());
+            match call.frame() {
+                None | Some(Frame::Peers) => {}
+                Some(Frame::Rows(before, after)) => {
+                    over.push(between("ROWS", count(before), count(after)));
+                }
+                Some(Frame::Groups(before, after)) => {
+                    over.push(between("GROUPS", count(before), count(after)));
+                }
+                Some(Frame::Distance(before, after)) => {
+                    let by = |n: Option<i64>| n.map(i128::from);
+                    over.push(between("RANGE", by(before), by(after)));
+                }
             }
             list.push(format!("{} OVER ({}) AS c{}", call.sql(), over.join(" "), width + i));
         }
@@ -125,23 +171,9 @@ impl Windows {
         let is_before =
             |a: usize, b: usize| by_order(&self.order, rows[a], rows[b]) == Ordering::Less;
         let number = |n: usize| Value::Int(i128::try_from(n).unwrap_or(i128::MAX));
-        let frame = |frame: Frame| match frame {
-            Frame::Rows(before, after) => {
-                let start = before.map_or(0, |before| at.saturating_sub(before));
-                let end = after.map_or(rows.len(), |after| (at + after + 1).min(rows.len()));
-                &rows[start..end]
-            }
-            Frame::Peers if call.sees_ties() => {
-                let end = (at..rows.len()).take_while(|&other| rows[other] == rows[at]).count();
-                &rows[..at + end]
-            }
-            Frame::Peers => {
-                let end = (at..rows.len()).take_while(|&other| !is_before(at, other)).count();
-                &rows[..at + end]
-            }
-        };
+        let frame = |frame: Frame| self.frame(call, frame, rows, at);
         let known = |c: usize, of: Frame| {
-            frame(of).iter().map(move |row| &row[c]).filter(|value| !value.is_null())
+            frame(of).into_iter().map(move |row| &row[c]).filter(|value| !value.is_null())
         };
         match call {
             WindowCall::RowNumber => number(at + 1),
@@ -152,39 +184,126 @@ impl Windows {
             }
             WindowCall::Lag(c, n) => at.checked_sub(n).map_or(Value::Null, |i| rows[i][c].clone()),
             WindowCall::Lead(c, n) => rows.get(at + n).map_or(Value::Null, |row| row[c].clone()),
-            WindowCall::First(c, of) => frame(of)[0][c].clone(),
-            WindowCall::Last(c, of) => frame(of)[frame(of).len() - 1][c].clone(),
+            WindowCall::First(c, of) => frame(of).first().map_or(Value::Null, |row| row[c].clone()),
+            WindowCall::Last(c, of) => frame(of).last().map_or(Value::Null, |row| row[c].clone()),
             WindowCall::Count(of) => number(frame(of).len()),
             WindowCall::Sum(c, of) => sum(known(c, of).map(|value| (value, 1))),
             WindowCall::Min(c, of) => known(c, of).min().cloned().unwrap_or(Value::Null),
             WindowCall::Max(c, of) => known(c, of).max().cloned().unwrap_or(Value::Null),
+            WindowCall::PercentRank => {
+                let before = (0..at).filter(|&other| is_before(other, at)).count();
+                ratio(before, rows.len() - 1)
+            }
+            WindowCall::CumeDist => {
+                let up_to = (0..rows.len()).filter(|&other| !is_before(at, other)).count();
+                ratio(up_to, rows.len())
+            }
+            WindowCall::Ntile(n) => {
+                // The first tiles have one row more.
+                let (size, longer) = (rows.len() / n, rows.len() % n);
+                let tile = match at < longer * (size + 1) {
+                    true => at / (size + 1),
+                    false => longer + (at - longer * (size + 1)) / size.max(1),
+                };
+                number(tile + 1)
+            }
+            WindowCall::Nth(c, n, of) => {
+                frame(of).get(n - 1).map_or(Value::Null, |row| row[c].clone())
+            }
+            WindowCall::CountKnown(c, of) => number(known(c, of).count()),
         }
+    }
+
+    /// The rows that a call sees at a row.
+    fn frame<'a>(
+        &self,
+        call: WindowCall,
+        frame: Frame,
+        rows: &[&'a Row],
+        at: usize,
+    ) -> Vec<&'a Row> {
+        let is_before =
+            |a: usize, b: usize| by_order(&self.order, rows[a], rows[b]) == Ordering::Less;
+        // Number of steps to another row: between different rows, where ties show, else by peers.
+        let is_step = |a: usize, b: usize| match call.sees_ties() {
+            true => rows[a] != rows[b],
+            false => is_before(a, b),
+        };
+        let steps = |other: usize| {
+            let (from, to) = (at.min(other), at.max(other));
+            (from..to).filter(|&row| is_step(row, row + 1)).count()
+        };
+        let is_in = |other: usize| match frame {
+            Frame::Rows(before, after) => match other < at {
+                true => before.is_none_or(|before| at - other <= before),
+                false => after.is_none_or(|after| other - at <= after),
+            },
+            Frame::Peers => other < at || steps(other) == 0,
+            Frame::Groups(before, after) => match other < at {
+                true => before.is_none_or(|before| steps(other) <= before),
+                false => after.is_none_or(|after| steps(other) <= after),
+            },
+            Frame::Distance(before, after) => {
+                let bound = if other < at { before } else { after };
+                let column = self.order[0].column;
+                bound.is_none_or(|most| within(&rows[other][column], &rows[at][column], most))
+            }
+        };
+        (0..rows.len()).filter(|&other| is_in(other)).map(|other| rows[other]).collect()
+    }
+}
+
+fn ratio(part: usize, whole: usize) -> Value {
+    let float = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
+    Value::Float(if part == 0 { 0.0 } else { float(part) / float(whole) })
+}
+
+/// At most so far apart; NULL is near NULL alone, NaN and the infinities near their like.
+fn within(a: &Value, b: &Value, most: i64) -> bool {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => (a - b).abs() <= i128::from(most),
+        (Value::Decimal(a, scale), Value::Decimal(b, _)) => {
+            let unit = 10_i128.pow(u32::from(scale.unsigned_abs()));
+            (a - b).abs() <= i128::from(most) * unit
+        }
+        (Value::Float(x), Value::Float(y)) => {
+            a == b || (x - y).abs() <= f64::from(i32::try_from(most).unwrap_or(i32::MAX))
+        }
+        (a, b) => a == b,
     }
 }
 
 impl WindowCall {
-    fn draw(tape: &mut Tape<'_>, columns: &[Column]) -> (Self, Column) {
+    fn draw(tape: &mut Tape<'_>, columns: &[Column], possible: Possible) -> (Self, Column) {
         let c = tape.choose(columns.len());
         let column = columns[c];
         let count = Column { kind: Kind::Int, summable: true };
-        match tape.choose(11) {
+        match tape.choose(16) {
             0 => (Self::RowNumber, count),
             1 => (Self::Rank, count),
             2 => (Self::DenseRank, count),
             3 => (Self::Lag(c, 1 + tape.choose(2)), column),
             4 => (Self::Lead(c, 1 + tape.choose(2)), column),
-            5 => (Self::First(c, Frame::draw(tape)), column),
-            6 => (Self::Last(c, Frame::draw(tape)), column),
+            5 => (Self::First(c, Frame::draw(tape, possible.without_distance())), column),
+            6 => (Self::Last(c, Frame::draw(tape, possible.without_distance())), column),
             7 if column.summable && matches!(column.kind, Kind::Int | Kind::Decimal) => {
                 let kind = match column.kind {
                     Kind::Decimal => Kind::DecimalSum,
                     other => other,
                 };
-                (Self::Sum(c, Frame::draw(tape)), Column { kind, summable: false })
+                (Self::Sum(c, Frame::draw(tape, possible)), Column { kind, summable: false })
             }
-            8 => (Self::Min(c, Frame::draw(tape)), column),
-            9 => (Self::Max(c, Frame::draw(tape)), column),
-            _ => (Self::Count(Frame::draw(tape)), count),
+            8 => (Self::Min(c, Frame::draw(tape, possible)), column),
+            9 => (Self::Max(c, Frame::draw(tape, possible)), column),
+            11 => (Self::PercentRank, Column { kind: Kind::Float, summable: false }),
+            12 => (Self::CumeDist, Column { kind: Kind::Float, summable: false }),
+            13 => (Self::Ntile(1 + tape.choose(4)), count),
+            14 => (
+                Self::Nth(c, 1 + tape.choose(3), Frame::draw(tape, possible.without_distance())),
+                column,
+            ),
+            15 => (Self::CountKnown(c, Frame::draw(tape, possible)), count),
+            _ => (Self::Count(Frame::draw(tape, possible)), count),
         }
     }
 
@@ -195,18 +314,27 @@ impl WindowCall {
             | Self::Count(frame)
             | Self::Sum(_, frame)
             | Self::Min(_, frame)
-            | Self::Max(_, frame) => Some(frame),
-            Self::RowNumber | Self::Rank | Self::DenseRank | Self::Lag(_, _) | Self::Lead(_, _) => {
-                None
-            }
+            | Self::Max(_, frame)
+            | Self::Nth(_, _, frame)
+            | Self::CountKnown(_, frame) => Some(frame),
+            Self::RowNumber
+            | Self::Rank
+            | Self::DenseRank
+            | Self::Lag(_, _)
+            | Self::Lead(_, _)
+            | Self::PercentRank
+            | Self::CumeDist
+            | Self::Ntile(_) => None,
         }
     }
 
     /// The order of ties shows in the value.
     fn sees_ties(self) -> bool {
         match self {
-            Self::Rank | Self::DenseRank => false,
+            Self::Rank | Self::DenseRank | Self::PercentRank | Self::CumeDist => false,
             Self::RowNumber
+            | Self::Ntile(_)
+            | Self::Nth(_, _, _)
             | Self::Lag(_, _)
             | Self::Lead(_, _)
             | Self::First(_, _)
@@ -214,7 +342,8 @@ impl WindowCall {
             Self::Count(frame)
             | Self::Sum(_, frame)
             | Self::Min(_, frame)
-            | Self::Max(_, frame) => frame != Frame::Peers,
+            | Self::Max(_, frame)
+            | Self::CountKnown(_, frame) => matches!(frame, Frame::Rows(..)),
         }
     }
 
@@ -231,16 +360,27 @@ impl WindowCall {
             Self::Sum(c, _) => format!("sum(c{c})"),
             Self::Min(c, _) => format!("min(c{c})"),
             Self::Max(c, _) => format!("max(c{c})"),
+            Self::PercentRank => "percent_rank()".to_owned(),
+            Self::CumeDist => "cume_dist()".to_owned(),
+            Self::Ntile(n) => format!("ntile({n})"),
+            Self::Nth(c, n, _) => format!("nth_value(c{c}, {n})"),
+            Self::CountKnown(c, _) => format!("count(*) FILTER (WHERE c{c} IS NOT NULL)"),
         }
     }
 }
 
 impl Frame {
-    fn draw(tape: &mut Tape<'_>) -> Self {
+    fn draw(tape: &mut Tape<'_>, possible: Possible) -> Self {
         let bound = |tape: &mut Tape<'_>| tape.pick(&[None, Some(0), Some(1), Some(2)]);
-        match tape.choose(2) {
-            0 => Self::Peers,
-            _ => Self::Rows(bound(tape), bound(tape)),
+        match tape.choose(6) {
+            0..=1 => Self::Peers,
+            2..=3 => Self::Rows(bound(tape), bound(tape)),
+            4 if possible.distance => {
+                let far = [Some(0), Some(1), Some(2), Some(50), None];
+                Self::Distance(tape.pick(&far), tape.pick(&far))
+            }
+            4..=5 if possible.groups => Self::Groups(bound(tape), bound(tape)),
+            _ => Self::Peers,
         }
     }
 }
