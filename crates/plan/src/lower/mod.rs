@@ -28,7 +28,7 @@ use words::Words;
 mod aggregate;
 mod bounded;
 mod by_group;
-mod distance;
+mod frames;
 mod grouping_sets;
 mod join;
 mod picked;

@@ -41,7 +41,7 @@ impl Lowering {
         if let Some(node) = self.own_window(plan, window)? {
             return Ok(node);
         }
-        if let Some(node) = self.distance_window(plan, window)? {
+        if let Some(node) = self.measured_window(plan, window)? {
             return Ok(node);
         }
         let keys = common_partition(&window.window_expr);

@@ -20,18 +20,17 @@ use datafusion::optimizer::{
     common_subexpr_eliminate::CommonSubexprEliminate,
     decorrelate_lateral_join::DecorrelateLateralJoin,
     decorrelate_predicate_subquery::DecorrelatePredicateSubquery,
-    eliminate_cross_join::EliminateCrossJoin, eliminate_duplicated_expr::EliminateDuplicatedExpr,
-    eliminate_filter::EliminateFilter, eliminate_group_by_constant::EliminateGroupByConstant,
-    eliminate_join::EliminateJoin, eliminate_limit::EliminateLimit,
-    eliminate_outer_join::EliminateOuterJoin, filter_null_join_keys::FilterNullJoinKeys,
-    optimize_projections::OptimizeProjections, optimize_unions::OptimizeUnions,
-    propagate_empty_relation::PropagateEmptyRelation,
+    eliminate_duplicated_expr::EliminateDuplicatedExpr, eliminate_filter::EliminateFilter,
+    eliminate_group_by_constant::EliminateGroupByConstant, eliminate_join::EliminateJoin,
+    eliminate_limit::EliminateLimit, eliminate_outer_join::EliminateOuterJoin,
+    filter_null_join_keys::FilterNullJoinKeys, optimize_projections::OptimizeProjections,
+    optimize_unions::OptimizeUnions, propagate_empty_relation::PropagateEmptyRelation,
     replace_distinct_aggregate::ReplaceDistinctWithAggregate,
     rewrite_set_comparison::RewriteSetComparison, scalar_subquery_to_join::ScalarSubqueryToJoin,
 };
 
 use super::correlation::RefuseUnsafe;
-use super::equijoin::EquijoinKeys;
+use super::equijoin::{CrossJoins, EquijoinKeys};
 use super::keys::ForgetKeys;
 use super::lateral::LateralRows;
 use super::push_down::PushDown;
@@ -68,7 +67,7 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
         Arc::new(EquijoinKeys::default()),
         Arc::new(EliminateDuplicatedExpr::new()),
         Arc::new(EliminateFilter::new()),
-        Arc::new(EliminateCrossJoin::new()),
+        Arc::new(CrossJoins::default()),
         Arc::new(EliminateLimit::new()),
         Arc::new(PropagateEmptyRelation::new()),
         Arc::new(FilterNullJoinKeys::default()),

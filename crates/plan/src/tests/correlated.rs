@@ -8,7 +8,7 @@ use deltaic_batch::ZBatch;
 use deltaic_exec::CircuitOptions;
 use proptest::prelude::*;
 
-use super::{copies, session, sources};
+use super::{Checked, copies, session, sources};
 use crate::{Session, Sources};
 
 const TABLES: [(&str, &str); 2] = [("t", "a INT, b INT"), ("u", "k INT, v INT")];
@@ -158,6 +158,15 @@ fn lines(rows: &ZBatch) -> Vec<String> {
 
 fn value() -> impl Strategy<Value = Option<i64>> {
     prop::option::weighted(0.8, 0..4_i64)
+}
+
+#[test]
+fn null_is_not_equal_to_the_null_of_its_subquery() {
+    let sql = "SELECT count(*) FROM t AS o WHERE o.a =
+        (SELECT min(i.a) FROM t AS i WHERE o.a = i.a AND o.a < i.a)";
+    let mut view = Checked::new(&TABLES, sql);
+    view.step(&[("t", "+1 NULL | 0\n")]).unwrap();
+    assert_eq!(view.rows(), ["+ 0"]);
 }
 
 proptest! {

@@ -68,6 +68,18 @@ fn a_reference_to_one_of_two_tables_of_a_name_is_refused() {
 }
 
 #[test]
+fn a_reference_that_was_planned_with_the_type_of_another_table_is_refused() {
+    let sql =
+        "SELECT l.id FROM orders l JOIN (SELECT f.id FROM (SELECT id, id AS region FROM orders) l
+        CROSS JOIN LATERAL (SELECT q.id FROM orders q WHERE q.id = l.region) f) r ON l.id = r.id";
+    assert_eq!(error(sql).code(), "AMBIGUOUS_REFERENCE");
+    let apart = sql.replace("FROM orders l", "FROM orders o").replace("ON l.id", "ON o.id");
+    let apart = apart.replacen("SELECT l.id", "SELECT o.id", 1);
+    let sources = sources(&[("orders", "id INT, Region STRING, amount INT")]);
+    assert!(session().plan_view(&apart, &sources).is_ok());
+}
+
+#[test]
 fn a_correlation_that_cannot_move_is_refused() {
     let sql = "SELECT o.id FROM orders o WHERE EXISTS (
         SELECT 1 FROM orders a FULL JOIN (SELECT * FROM orders b WHERE b.amount = o.id) bb

@@ -273,6 +273,10 @@ impl Multisets {
         values: &[ArrayRef],
         weights: &[i64],
     ) -> Result<()> {
+        // The encoders of bytes make room even for no row.
+        if groups.is_empty() {
+            return Ok(());
+        }
         self.prepare(groups, values, weights)?;
         self.store.apply((groups, order), values, weights, |_, _, _| ())
     }
@@ -285,6 +289,9 @@ impl Multisets {
         weights: &[i64],
     ) -> Result<Crossings> {
         let mut crossings = Crossings::default();
+        if groups.is_empty() {
+            return Ok(crossings);
+        }
         self.prepare(groups, values, weights)?;
         let groups = (groups, order_by_group(groups));
         self.store.apply(groups, values, weights, |row, before, after| {

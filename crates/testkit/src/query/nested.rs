@@ -116,17 +116,19 @@ impl Nested {
         }
     }
 
-    /// SQL text; the first input is `l`, the second `q`.
+    /// SQL text; the second input is `q`, the first has a name of its own, since DataFusion takes a
+    /// reference to it for one to what stands before a derived table that all of this is in.
     pub(super) fn sql(&self, left: &Query, right: &Query) -> String {
+        let (a, b) = (left.sql(), right.sql());
+        let l = format!("l{}", (a.clone() + &b).matches("SELECT").count());
         let conditions: Vec<String> = (self.correlation.iter())
-            .map(|(l, compare, r)| format!("l.c{l} {} q.c{r}", compare.sql()))
+            .map(|(c, compare, r)| format!("{l}.c{c} {} q.c{r}", compare.sql()))
             .collect();
         let holds = match conditions.is_empty() {
             true => "TRUE".to_owned(),
             false => conditions.join(" AND "),
         };
         let width = left.width();
-        let (a, b) = (left.sql(), right.sql());
         let of = |list: &str| format!("SELECT {list} FROM ({b}) AS q WHERE {holds}");
         match &self.form {
             Form::Join(kind) => {
@@ -137,44 +139,47 @@ impl Nested {
                     JoinKind::Full => "FULL",
                     JoinKind::Semi | JoinKind::Anti | JoinKind::NotIn => {
                         let not = if *kind == JoinKind::Semi { "" } else { "NOT " };
-                        return format!("SELECT * FROM ({a}) AS l WHERE {not}EXISTS ({})", of("1"));
+                        return format!(
+                            "SELECT * FROM ({a}) AS {l} WHERE {not}EXISTS ({})",
+                            of("1")
+                        );
                     }
                 };
-                let mine = (0..width).map(|i| format!("l.c{i} AS c{i}"));
+                let mine = (0..width).map(|i| format!("{l}.c{i} AS c{i}"));
                 let its = (0..right.width()).map(|i| format!("q.c{i} AS c{}", width + i));
                 let list: Vec<String> = mine.chain(its).collect();
                 format!(
-                    "SELECT {} FROM ({a}) AS l {word} JOIN ({b}) AS q ON {holds}",
+                    "SELECT {} FROM ({a}) AS {l} {word} JOIN ({b}) AS q ON {holds}",
                     list.join(", ")
                 )
             }
             Form::Scalar(aggregate) => {
                 let value = of(&aggregate.sql(right.width()));
-                format!("SELECT l.*, ({value}) AS c{width} FROM ({a}) AS l")
+                format!("SELECT {l}.*, ({value}) AS c{width} FROM ({a}) AS {l}")
             }
             Form::Compared(c, compare, aggregate) => {
                 let value = of(&aggregate.sql(right.width()));
-                format!("SELECT * FROM ({a}) AS l WHERE l.c{c} {} ({value})", compare.sql())
+                format!("SELECT * FROM ({a}) AS {l} WHERE {l}.c{c} {} ({value})", compare.sql())
             }
             Form::ExistsOr(negated, c) => {
                 let not = if *negated { "NOT " } else { "" };
                 let some = of("1");
-                format!("SELECT * FROM ({a}) AS l WHERE {not}EXISTS ({some}) OR l.c{c} IS NULL")
+                format!("SELECT * FROM ({a}) AS {l} WHERE {not}EXISTS ({some}) OR {l}.c{c} IS NULL")
             }
             Form::Mark => {
                 let mark = format!("CASE WHEN EXISTS ({}) THEN 1 ELSE 0 END", of("1"));
-                format!("SELECT l.*, CAST({mark} AS BIGINT) AS c{width} FROM ({a}) AS l")
+                format!("SELECT {l}.*, CAST({mark} AS BIGINT) AS c{width} FROM ({a}) AS {l}")
             }
             Form::In(c, r) => {
-                let is_in = format!("l.c{c} IN ({})", of(&format!("q.c{r}")));
+                let is_in = format!("{l}.c{c} IN ({})", of(&format!("q.c{r}")));
                 let mark = format!("CASE {is_in} WHEN TRUE THEN 1 WHEN FALSE THEN 0 END");
-                format!("SELECT l.*, CAST({mark} AS BIGINT) AS c{width} FROM ({a}) AS l")
+                format!("SELECT {l}.*, CAST({mark} AS BIGINT) AS c{width} FROM ({a}) AS {l}")
             }
             Form::First(c, limit) => {
                 let order = order_by(right.width());
                 let first = format!("{} ORDER BY {order} LIMIT {limit}", of("q.*"));
                 format!(
-                    "SELECT l.*, f.c{c} AS c{width} FROM ({a}) AS l CROSS JOIN LATERAL ({first}) AS f"
+                    "SELECT {l}.*, f.c{c} AS c{width} FROM ({a}) AS {l} CROSS JOIN LATERAL ({first}) AS f"
                 )
             }
         }

@@ -16,6 +16,8 @@ pub struct Windows {
     /// The order within a partition. Calls that see more than peers see ties in the order of all
     /// columns.
     pub order: Vec<OrderKey>,
+    /// Distances are in days.
+    pub days: bool,
     /// The functions.
     pub calls: Vec<WindowCall>,
 }
@@ -93,17 +95,21 @@ impl Windows {
         let order = OrderKey::draw(tape, columns.len());
         let input = columns.clone();
         let distance = match order.as_slice() {
-            [key] => matches!(input[key.column].kind, Kind::Int | Kind::Float | Kind::Decimal),
+            [key] => matches!(
+                input[key.column].kind,
+                Kind::Int | Kind::Float | Kind::Decimal | Kind::Date
+            ),
             _ => false,
         };
         let possible = Possible { groups: !order.is_empty(), distance };
+        let days = distance && input[order[0].column].kind == Kind::Date;
         let mut calls = Vec::new();
         for _ in 0..=tape.choose(3) {
             let (call, column) = WindowCall::draw(tape, &input, possible);
             calls.push(call);
             columns.push(column);
         }
-        Self { partition, order, calls }
+        Self { partition, order, days, calls }
     }
 
     pub(super) fn sql(&self, input: &str, width: usize) -> String {
@@ -122,26 +128,21 @@ impl Windows {
             if !order.is_empty() {
                 over.push(format!("ORDER BY {}", order.join(", ")));
             }
-            let between = |unit: &str, before: Option<i128>, after: Option<i128>| {
-                let bound = |by: Option<i128>, word: &str| match by {
-                    Some(by) => format!("{by} {word}"),
-                    None => format!("UNBOUNDED {word}"),
-                };
-                let (before, after) = (bound(before, "PRECEDING"), bound(after, "FOLLOWING"));
-                format!("{unit} BETWEEN {before} AND {after}")
+            let rows = |n: usize| n.to_string();
+            let far = |n: i64| match self.days {
+                true => format!("INTERVAL '{n}' DAY"),
+                false => n.to_string(),
             };
-            let count = |n: Option<usize>| n.and_then(|n| i128::try_from(n).ok());
             match call.frame() {
                 None | Some(Frame::Peers) => {}
                 Some(Frame::Rows(before, after)) => {
-                    over.push(between("ROWS", count(before), count(after)));
+                    over.push(format!("ROWS {}", between(before, after, rows)));
                 }
                 Some(Frame::Groups(before, after)) => {
-                    over.push(between("GROUPS", count(before), count(after)));
+                    over.push(format!("GROUPS {}", between(before, after, rows)));
                 }
                 Some(Frame::Distance(before, after)) => {
-                    let by = |n: Option<i64>| n.map(i128::from);
-                    over.push(between("RANGE", by(before), by(after)));
+                    over.push(format!("RANGE {}", between(before, after, far)));
                 }
             }
             list.push(format!("{} OVER ({}) AS c{}", call.sql(), over.join(" "), width + i));
@@ -253,6 +254,12 @@ impl Windows {
     }
 }
 
+/// `BETWEEN … AND …`; `None` is unbounded.
+fn between<T>(before: Option<T>, after: Option<T>, shown: impl Fn(T) -> String) -> String {
+    let bound = |by: Option<T>| by.map_or_else(|| "UNBOUNDED".to_owned(), &shown);
+    format!("BETWEEN {} PRECEDING AND {} FOLLOWING", bound(before), bound(after))
+}
+
 fn ratio(part: usize, whole: usize) -> Value {
     let float = |n: usize| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
     Value::Float(if part == 0 { 0.0 } else { float(part) / float(whole) })
@@ -266,6 +273,7 @@ fn within(a: &Value, b: &Value, most: i64) -> bool {
             let unit = 10_i128.pow(u32::from(scale.unsigned_abs()));
             (a - b).abs() <= i128::from(most) * unit
         }
+        (Value::Date(a), Value::Date(b)) => i64::from(a.abs_diff(*b)) <= most,
         (Value::Float(x), Value::Float(y)) => {
             a == b || (x - y).abs() <= f64::from(i32::try_from(most).unwrap_or(i32::MAX))
         }

@@ -1,4 +1,4 @@
-//! Aggregates over frames by distance: `RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW`.
+//! Frames by distance on both sides: `RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW`.
 //!
 //! The frame of a row is that of its place: its partition and its value of the sort column. So the
 //! places, each once, meet the rows within their distance (a range join within the partition), are
@@ -9,14 +9,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{
+    DataType, Field, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
+};
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::expr::WindowFunctionParams;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Projection,
-    Window, WindowFrame, WindowFrameBound as Bound, WindowFrameUnits, WindowFunctionDefinition,
-    lit,
+    BinaryExpr, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Projection, Window,
+    WindowFrameBound as Bound, cast, lit,
 };
 use deltaic_batch::Result;
 use deltaic_ops::{
@@ -24,8 +23,10 @@ use deltaic_ops::{
     Evaluator, JoinKind, RangeCondition, RangeJoin, RangeJoinSpec,
 };
 
-use super::Lowering;
+use super::calls::Calls;
+use super::evaluators::{IsNull, OrZero, Within};
 use crate::errors;
+use crate::lower::Lowering;
 use crate::session::batch::relaxed;
 use crate::tree::{Kind, NodeIx};
 
@@ -34,23 +35,11 @@ use crate::tree::{Kind, NodeIx};
 struct Distance {
     back: ScalarValue,
     on: ScalarValue,
+    /// What these are at most, as a length that is the same from each place.
+    most_back: ScalarValue,
+    most_on: ScalarValue,
     /// Type in which nothing overflows.
     computed: DataType,
-}
-
-/// What all calls of a window node have in common, and the calls.
-struct Frames<'a> {
-    input: &'a LogicalPlan,
-    partition: Vec<Expr>,
-    key: Expr,
-    distance: Distance,
-    calls: Vec<Call>,
-}
-
-struct Call {
-    function: AggregateFunction,
-    argument: Option<Expr>,
-    filter: Option<Expr>,
 }
 
 /// Where the columns of the rows within the distance are: keys, value, bounds, then arguments.
@@ -68,29 +57,34 @@ impl Columns {
 }
 
 impl Lowering {
-    /// Window aggregates of one frame by distance; `None` for others.
+    /// Window aggregates of one frame by distance; `None` where the sort column has no distances.
     pub(super) fn distance_window(
         &mut self,
         plan: &LogicalPlan,
         window: &Window,
+        frames: &Calls<'_>,
     ) -> Result<Option<NodeIx>> {
-        if let Some(apart) = apart(window).map_err(|e| errors::planning(&e))? {
-            return self.lower(&apart).map(Some);
-        }
-        let Some(frames) = Frames::of(window) else { return Ok(None) };
+        let [order] = frames.order.as_slice() else { return Ok(None) };
+        let (schema, frame) = (frames.input.schema(), &frames.frame);
+        let key_type = order.expr.get_type(schema).map_err(|e| errors::planning(&e))?;
+        // From the row's value: negative before it, in the order's direction.
+        let (start, end) = (Offset::of(&frame.start_bound), Offset::of(&frame.end_bound));
+        let Some(distance) = Distance::of(&key_type, start, end, order.asc) else {
+            return Ok(None);
+        };
         let keys = frames.partition.len();
         let planned = |plan: datafusion::common::Result<LogicalPlan>| {
             plan.map_err(|error| errors::planning(&error))
         };
         // Partition, key as it is, key as it is compared, the places that a row is in reach of,
         // arguments and filters.
-        let compared = frames.compared();
+        let compared = cast(order.expr.clone(), distance.computed.clone());
         let (first_place, last_place) = (
-            moved(&compared, Operator::Minus, &frames.distance.on),
-            moved(&compared, Operator::Plus, &frames.distance.back),
+            moved(&compared, Operator::Minus, &distance.most_on),
+            moved(&compared, Operator::Plus, &distance.most_back),
         );
         let mut columns = Columns { exprs: frames.partition.clone() };
-        columns.exprs.extend([frames.key.clone(), compared.clone(), first_place, last_place]);
+        columns.exprs.extend([order.expr.clone(), compared.clone(), first_place, last_place]);
         let (key, value, least_place, greatest_place) = (keys, keys + 1, keys + 2, keys + 3);
         let fields: Vec<_> = plan.schema().fields().iter().rev().take(frames.calls.len()).collect();
         let calls: Vec<AggregateCall> = (frames.calls.iter().zip(fields.into_iter().rev()))
@@ -113,15 +107,15 @@ impl Lowering {
         let all = Arc::new(frames.input.clone());
         let rows_plan = planned(project(named(&columns.exprs), all.clone()))?;
         let placed = planned(
-            Filter::try_new(frames.key.clone().is_not_null(), all).map(LogicalPlan::Filter),
+            Filter::try_new(order.expr.clone().is_not_null(), all).map(LogicalPlan::Filter),
         )?;
         let place_exprs = named(&columns.exprs[..=value]);
         let places = planned(project(place_exprs, Arc::new(placed)))?;
         let places = LogicalPlan::Distinct(Distinct::All(Arc::new(places)));
         let column = |at: usize| Expr::Column(places.schema().columns()[at].clone());
         let bounds = [
-            moved(&column(value), Operator::Minus, &frames.distance.back),
-            moved(&column(value), Operator::Plus, &frames.distance.on),
+            moved(&column(value), Operator::Minus, &distance.back),
+            moved(&column(value), Operator::Plus, &distance.on),
         ];
         let place_exprs: Vec<Expr> = (0..=value).map(column).chain(bounds).collect();
         let places_plan = planned(project(named(&place_exprs), Arc::new(places)))?;
@@ -150,9 +144,9 @@ impl Lowering {
             condition: Arc::new(Within { value, least: width + least, greatest: width + greatest }),
             detail: format!(
                 "within {} before and {} behind {}",
-                frames.distance.back,
-                frames.distance.on,
-                self.words.expr(&frames.key)
+                distance.back,
+                distance.on,
+                self.words.expr(&order.expr)
             ),
         };
         let place_keys: Vec<usize> = (width..=width + key).collect();
@@ -177,7 +171,7 @@ impl Lowering {
         let pairs = self.tree.add(kind, vec![rows, places], pair, spec.detail, &about);
         let shown = self.shown(&window.window_expr);
         let by_place = self.aggregated(pairs, place_keys, &calls, &shown);
-        let values = match frames.key.nullable(frames.input.schema()).unwrap_or(true) {
+        let values = match order.expr.nullable(schema).unwrap_or(true) {
             false => by_place,
             true => {
                 let by_nothing = self.without_place(rows, (keys, key), &calls, &shown);
@@ -187,7 +181,7 @@ impl Lowering {
         };
         // Each row beside what its place has.
         let input = self.lower(frames.input)?;
-        let side_keys = frames.partition.iter().chain([&frames.key]);
+        let side_keys = frames.partition.iter().chain([&order.expr]);
         let side = self.side(input, frames.input, side_keys)?;
         let joined = self.beside_values(&side.keys, side.node, values);
         let left = self.tree.schema(side.node).fields().len();
@@ -261,90 +255,10 @@ impl Lowering {
     }
 }
 
-/// Calls by distance in window nodes of their own, one for each frame, above those of the others;
-/// `None` where there is nothing to take apart.
-fn apart(window: &Window) -> datafusion::common::Result<Option<LogicalPlan>> {
-    let mut nodes: Vec<(Option<WindowFrame>, Vec<Expr>)> = Vec::new();
-    for expr in &window.window_expr {
-        let alone = Window::try_new(vec![expr.clone()], window.input.clone())?;
-        let frame = match (Frames::of(&alone), expr.clone().unalias()) {
-            (Some(_), Expr::WindowFunction(call)) => Some(call.params.window_frame),
-            _ => None,
-        };
-        match nodes.iter_mut().find(|(other, _)| *other == frame) {
-            Some((_, exprs)) => exprs.push(expr.clone()),
-            None => nodes.push((frame, vec![expr.clone()])),
-        }
-    }
-    if nodes.len() < 2 {
-        return Ok(None);
-    }
-    nodes.sort_by_key(|(frame, _)| frame.is_some());
-    let mut plan = window.input.clone();
-    for (_, exprs) in nodes {
-        plan = Arc::new(LogicalPlan::Window(Window::try_new(exprs, plan)?));
-    }
-    let columns = window.schema.iter().map(Expr::from).collect();
-    Ok(Some(LogicalPlan::Projection(Projection::try_new(columns, plan)?)))
-}
-
 /// `expr op by`, where `by` is something.
-fn moved(expr: &Expr, op: Operator, by: &ScalarValue) -> Expr {
+pub(super) fn moved(expr: &Expr, op: Operator, by: &ScalarValue) -> Expr {
     let (left, right) = (Box::new(expr.clone()), Box::new(lit(by.clone())));
     Expr::BinaryExpr(BinaryExpr { left, op, right })
-}
-
-impl<'a> Frames<'a> {
-    fn of(window: &'a Window) -> Option<Self> {
-        let (mut common, mut calls) = (None, Vec::new());
-        for expr in &window.window_expr {
-            let Expr::WindowFunction(call) = expr.clone().unalias() else { return None };
-            let WindowFunctionParams {
-                args,
-                partition_by,
-                order_by,
-                window_frame,
-                filter,
-                distinct,
-                null_treatment,
-            } = call.params;
-            let own = (partition_by, order_by, window_frame);
-            if common.get_or_insert_with(|| own.clone()) != &own
-                || distinct
-                || null_treatment.is_some()
-                || matches!(call.fun, WindowFunctionDefinition::WindowUDF(_))
-            {
-                return None;
-            }
-            let function = super::aggregate::function(call.fun.name(), &args, false)?;
-            let argument = match function {
-                AggregateFunction::CountStar => None,
-                _ => Some(args.into_iter().next()?),
-            };
-            calls.push(Call { function, argument, filter: filter.map(|filter| *filter) });
-        }
-        let (partition, order, frame) = common?;
-        let [order] = order.as_slice() else { return None };
-        if frame.units != WindowFrameUnits::Range {
-            return None;
-        }
-        let input = window.input.as_ref();
-        let data_type = order.expr.get_type(input.schema()).ok()?;
-        // From the row's value: negative before it, in the order's direction.
-        let start = Offset::of(&frame.start_bound)?;
-        let end = Offset::of(&frame.end_bound)?;
-        if start.is_none() && end.is_none() {
-            return None;
-        }
-        let distance = Distance::of(&data_type, start, end, order.asc)?;
-        Some(Self { input, partition, key: order.expr.clone(), distance, calls })
-    }
-
-    /// The key in the type that it is compared in.
-    fn compared(&self) -> Expr {
-        let cast = Cast::new(Box::new(self.key.clone()), self.distance.computed.clone());
-        Expr::Cast(cast)
-    }
 }
 
 /// A distance on one side: how far, and whether before the row.
@@ -354,14 +268,12 @@ struct Offset {
 }
 
 impl Offset {
-    /// `None` for a bound that is none; an inner `None` for the row itself.
-    #[expect(clippy::option_option, reason = "no such frame, and no distance, are two things")]
-    fn of(bound: &Bound) -> Option<Option<Self>> {
+    /// `None` for the row itself.
+    fn of(bound: &Bound) -> Option<Self> {
         match bound {
-            Bound::CurrentRow => Some(None),
-            Bound::Preceding(by) | Bound::Following(by) if by.is_null() => None,
-            Bound::Preceding(by) => Some(Some(Self { by: by.clone(), before: true })),
-            Bound::Following(by) => Some(Some(Self { by: by.clone(), before: false })),
+            Bound::CurrentRow => None,
+            Bound::Preceding(by) => Some(Self { by: by.clone(), before: true }),
+            Bound::Following(by) => Some(Self { by: by.clone(), before: false }),
         }
     }
 }
@@ -373,15 +285,7 @@ impl Distance {
         end: Option<Offset>,
         ascending: bool,
     ) -> Option<Self> {
-        let computed = match key {
-            // Wide enough for every place and distance.
-            integer if integer.is_integer() => DataType::Decimal128(38, 0),
-            DataType::Decimal128(precision, scale) if *precision < 38 => {
-                DataType::Decimal128(38, *scale)
-            }
-            DataType::Date32 | DataType::Timestamp(_, _) => key.clone(),
-            _ => return None,
-        };
+        let computed = computed_type(key)?;
         // What is subtracted for the first value is positive before the row, and added for the last
         // one behind it. In a falling order, what is before has greater values.
         let signed = |offset: Option<Offset>, before: bool| -> Option<ScalarValue> {
@@ -397,7 +301,20 @@ impl Distance {
             true => (signed(start, true)?, signed(end, false)?),
             false => (signed(end, false)?, signed(start, true)?),
         };
-        Some(Self { back, on, computed })
+        let (most_back, most_on) = (at_most(&back, &computed)?, at_most(&on, &computed)?);
+        Some(Self { back, on, most_back, most_on, computed })
+    }
+}
+
+/// The type that places of a sort column are computed in, wide enough for every place and distance.
+pub(super) fn computed_type(key: &DataType) -> Option<DataType> {
+    match key {
+        integer if integer.is_integer() => Some(DataType::Decimal128(38, 0)),
+        DataType::Decimal128(precision, scale) if *precision < 38 => {
+            Some(DataType::Decimal128(38, *scale))
+        }
+        DataType::Date32 | DataType::Timestamp(_, _) => Some(key.clone()),
+        _ => None,
     }
 }
 
@@ -408,73 +325,39 @@ fn zero(data_type: &DataType) -> Option<ScalarValue> {
     }
 }
 
-/// A distance in the type that it is computed in; `None` where taking it back does not undo it.
-fn amount(by: &ScalarValue, computed: &DataType) -> Option<ScalarValue> {
+/// A distance in the type that it is computed in.
+pub(super) fn amount(by: &ScalarValue, computed: &DataType) -> Option<ScalarValue> {
     match computed {
-        DataType::Decimal128(_, _) => by.cast_to(computed).ok(),
-        _ => {
-            let interval = DataType::Interval(IntervalUnit::MonthDayNano);
-            match by.cast_to(&interval).ok()? {
-                // A month is not always as long back, and less than the type's unit is lost.
-                ScalarValue::IntervalMonthDayNano(Some(by)) => {
-                    let unit = match computed {
-                        DataType::Timestamp(TimeUnit::Second, _) => 1_000_000_000,
-                        DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000_000,
-                        DataType::Timestamp(TimeUnit::Microsecond, _) => 1_000,
-                        DataType::Timestamp(TimeUnit::Nanosecond, _) => 1,
-                        _ => i64::MAX,
-                    };
-                    let is_exact = by.months == 0 && by.nanoseconds % unit == 0;
-                    is_exact.then_some(ScalarValue::IntervalMonthDayNano(Some(by)))
-                }
-                _ => None,
-            }
+        DataType::Date32 | DataType::Timestamp(_, _) => {
+            by.cast_to(&DataType::Interval(IntervalUnit::MonthDayNano)).ok()
         }
+        _ => by.cast_to(computed).ok(),
     }
 }
 
-/// A value lies between two others.
-#[derive(Debug)]
-struct Within {
-    value: usize,
-    least: usize,
-    greatest: usize,
-}
-
-impl Evaluator for Within {
-    fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
-        use arrow::compute::kernels::{boolean, cmp};
-        let value = batch.column(self.value);
-        let from = cmp::gt_eq(value, batch.column(self.least))?;
-        let to = cmp::lt_eq(value, batch.column(self.greatest))?;
-        Ok(Arc::new(boolean::and_kleene(&from, &to)?))
-    }
-}
-
-/// A column has no value.
-#[derive(Debug)]
-struct IsNull(usize);
-
-impl Evaluator for IsNull {
-    fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
-        Ok(Arc::new(arrow::compute::is_null(batch.column(self.0))?))
-    }
-
-    fn cannot_fail(&self) -> bool {
-        true
-    }
-}
-
-/// A count, which is zero of no rows.
-#[derive(Debug)]
-struct OrZero(usize);
-
-impl Evaluator for OrZero {
-    fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
-        let counts = batch.column(self.0);
-        let zero = ScalarValue::new_zero(counts.data_type()).map_err(errors::execution)?;
-        let zero = zero.to_scalar().map_err(errors::execution)?;
-        let missing = arrow::compute::is_null(counts)?;
-        Ok(arrow::compute::kernels::zip::zip(&missing, &zero, counts)?)
-    }
+/// The greatest length that a distance has anywhere: a month is not always as long, a day neither in
+/// a zone with summer time, and of less than the type's unit some is lost.
+fn at_most(by: &ScalarValue, computed: &DataType) -> Option<ScalarValue> {
+    const DAY: i64 = 86_400_000_000_000;
+    let ScalarValue::IntervalMonthDayNano(Some(by)) = by else { return Some(by.clone()) };
+    let (unit, has_zone) = match computed {
+        DataType::Timestamp(TimeUnit::Second, zone) => (1_000_000_000, zone.is_some()),
+        DataType::Timestamp(TimeUnit::Millisecond, zone) => (1_000_000, zone.is_some()),
+        DataType::Timestamp(TimeUnit::Microsecond, zone) => (1_000, zone.is_some()),
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) => (1, zone.is_some()),
+        _ => (i64::MAX, false),
+    };
+    let is_exact = by.months == 0 && by.nanoseconds % unit == 0 && (by.days == 0 || !has_zone);
+    let most = match is_exact {
+        true => *by,
+        false => {
+            let month = if by.months > 0 { 31 } else { 28 };
+            let days = i64::from(by.months) * month
+                + i64::from(by.days)
+                + by.nanoseconds.div_euclid(DAY)
+                + 3;
+            IntervalMonthDayNano::new(0, i32::try_from(days).ok()?, 0)
+        }
+    };
+    Some(ScalarValue::IntervalMonthDayNano(Some(most)))
 }
