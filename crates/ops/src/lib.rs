@@ -33,7 +33,7 @@ pub use range_join::{RangeCondition, RangeJoin, RangeJoinSpec};
 pub use recursion::{ROUNDS_MAX, Recursion, RecursionSpec, StepInput, StepNode};
 pub use scd::{
     ConflictExample, Conflicts, END_AT, KIND_DELETE, KIND_TRUNCATE, KIND_UPSERT, START_AT,
-    ScdMerge, ScdSpec, ScdType,
+    ScdMerge, ScdSpec, ScdType, SnapshotDifference, snapshot_difference,
 };
 pub use top_k::{TopK, TopKSpec};
 pub use union_all::UnionAll;

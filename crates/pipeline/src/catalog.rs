@@ -12,7 +12,8 @@ use deltaic_table::{Storage, Table};
 
 use crate::FileSchemas;
 use crate::files::{
-    FileEntry, FileOptions, FileSchema, StoredSchema, list, resolve_schema, table_schema,
+    FileEntry, FileOptions, FileSchema, FileVersions, StoredSchema, VersionPattern, list,
+    resolve_schema, table_schema,
 };
 use crate::marker::Marker;
 use crate::progress::{FlowProgress, InputProgress, ProgressStore};
@@ -153,6 +154,25 @@ pub(crate) fn external_call(path: &str, format: &str) -> ReadFiles {
 impl FileSchemas for FileCatalog<'_> {
     fn schema(&self, call: &ReadFiles) -> Result<SchemaRef> {
         Ok(self.resolve(call)?.schema.rows.clone())
+    }
+
+    fn versions(&self, call: &ReadFiles) -> Result<Option<FileVersions>> {
+        let files = self.resolve(call)?;
+        let pattern = match (&files.options.version_pattern, &files.options.version_column) {
+            (None, None) => return Ok(None),
+            (None, Some(column)) => return Ok(Some(FileVersions::Column(column.clone()))),
+            (Some(pattern), None) => pattern,
+            (Some(_), Some(_)) => {
+                let message = "a snapshot has one version: versionPattern or versionColumn";
+                return Err(Error::user("SNAPSHOT_VERSION", message).hint("leave one of them out"));
+            }
+        };
+        // Files of earlier snapshots may be gone, but their versions are in the target.
+        let known = self.known.get(&files_key(&call.path));
+        let before = known.into_iter().flat_map(|known| known.files.keys());
+        let paths = before.chain(files.listing.iter().map(|file| &file.path));
+        let pattern = VersionPattern::infer(pattern, paths.map(String::as_str))?;
+        Ok(Some(FileVersions::Pattern(pattern)))
     }
 
     fn external(&self, path: &str) -> Result<SchemaRef> {

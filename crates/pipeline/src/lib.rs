@@ -21,8 +21,10 @@ mod supported;
 mod update;
 
 pub use deltaic_plan::type_name;
+pub use files::{FileVersions, VersionPattern};
 pub use graph::{
-    CdcPlan, DatasetNode, FileSchemas, FlowInput, FlowKind, FlowNode, Graph, InputSource, resolve,
+    CdcPlan, DatasetNode, FileSchemas, FlowInput, FlowKind, FlowNode, Graph, InputSource,
+    SnapshotVersion, resolve,
 };
 pub use pipeline::Pipeline;
 pub use project::{Project, SqlFile};

@@ -38,6 +38,9 @@ pub(crate) struct FlowProgress {
     /// AUTO CDC: what must not drift.
     #[serde(default)]
     pub(crate) cdc: Option<serde_json::Value>,
+    /// AUTO CDC FROM SNAPSHOT: the last version applied: a number, days or microseconds since 1970.
+    #[serde(default)]
+    pub(crate) snapshot: Option<i64>,
 }
 
 /// How far an input was read.

@@ -3,21 +3,11 @@
 use deltaic_batch::Error;
 use deltaic_sql::OnViolation;
 
-use crate::{FlowKind, Graph};
+use crate::Graph;
 
 /// One error for each use.
 pub(crate) fn unsupported(graph: &Graph) -> Vec<Error> {
     let mut errors = Vec::new();
-    for flow in &graph.flows {
-        if matches!(flow.kind, FlowKind::AutoCdcSnapshot(_)) {
-            errors.push(
-                Error::user("UNSUPPORTED_FEATURE", "AUTO CDC FROM SNAPSHOT is not supported yet")
-                    .object(&flow.name)
-                    .at(flow.location.clone())
-                    .hint("give change events: AUTO CDC … FROM STREAM(…) with SEQUENCE BY"),
-            );
-        }
-    }
     for dataset in &graph.datasets {
         for (rule, _) in &dataset.expectations {
             if rule.action == OnViolation::Quarantine {

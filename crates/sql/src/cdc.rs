@@ -61,11 +61,6 @@ pub(crate) fn clauses(
         let hint = "write KEYS (column, …)".to_owned();
         return Err(error(start, "AUTO CDC has no KEYS (AUTOCDC_EMPTY_KEYS)".into(), Some(hint)));
     };
-    if c.sequence_by.is_none() && matches!(source, CdcSource::Events(_)) {
-        let message = "AUTO CDC has no SEQUENCE BY (AUTOCDC_MISSING_SEQUENCE_BY)".to_owned();
-        let hint = "write SEQUENCE BY an expression that orders the events of a key".to_owned();
-        return Err(error(start, message, Some(hint)));
-    }
     let track_history = c.track_history.unwrap_or_default();
     let scd_type = c.scd_type.unwrap_or(ScdType::Type1);
     if scd_type == ScdType::Type1 && track_history != ColumnSelection::All {

@@ -27,6 +27,11 @@ impl Codes {
         Self::try_new(&columns)
     }
 
+    /// The form of one row.
+    pub(super) fn bytes(&self, row: u32) -> &[u8] {
+        self.0.as_ref().map_or(&[], |(_, rows)| rows.row(row as usize).data())
+    }
+
     pub(super) fn cmp(&self, a: u32, b: u32) -> Ordering {
         match &self.0 {
             None => Ordering::Equal,

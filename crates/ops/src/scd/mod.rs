@@ -8,6 +8,7 @@ mod incoming;
 mod layout;
 mod merge;
 mod normal;
+mod snapshot;
 mod spec;
 mod stretch;
 #[cfg(test)]
@@ -17,4 +18,5 @@ mod versions;
 
 pub use conflict::{ConflictExample, Conflicts};
 pub use merge::ScdMerge;
+pub use snapshot::{SnapshotDifference, snapshot_difference};
 pub use spec::{END_AT, KIND_DELETE, KIND_TRUNCATE, KIND_UPSERT, START_AT, ScdSpec, ScdType};

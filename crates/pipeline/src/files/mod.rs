@@ -20,6 +20,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 mod text;
+mod version;
 
 pub(crate) use listing::{FileEntry, list};
 pub(crate) use metadata::{METADATA, metadata_field};
@@ -27,3 +28,4 @@ pub(crate) use options::FileOptions;
 pub(crate) use parquet::table_schema;
 pub(crate) use reader::read_file;
 pub(crate) use schema::{FileSchema, StoredSchema, resolve_schema};
+pub use version::{FileVersions, VersionPattern};

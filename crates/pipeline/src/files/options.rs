@@ -63,6 +63,8 @@ pub(crate) struct FileOptions {
     pub(crate) recursive: bool,
     pub(crate) ignore_missing: bool,
     pub(crate) allow_overwrites: bool,
+    pub(crate) version_pattern: Option<String>,
+    pub(crate) version_column: Option<String>,
 }
 
 /// Every option, by its name without underscores in lower case.
@@ -98,6 +100,7 @@ const KNOWN: &[&str] = &[
     "caseSensitive",
     "onTypeMismatch",
     "versionPattern",
+    "versionColumn",
 ];
 
 impl FileOptions {
@@ -165,6 +168,8 @@ impl FileOptions {
                 .flag("allowOverwrites")?
                 .or(given.flag("reprocessModified")?)
                 .unwrap_or(false),
+            version_pattern: given.text("versionPattern").map(str::to_string),
+            version_column: given.text("versionColumn").map(str::to_string),
         })
     }
 
@@ -336,6 +341,8 @@ impl FileOptions {
             recursive: true,
             ignore_missing: false,
             allow_overwrites: false,
+            version_pattern: None,
+            version_column: None,
         }
     }
 }

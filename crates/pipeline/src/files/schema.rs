@@ -111,7 +111,8 @@ fn infer_file(
     Ok(columns)
 }
 
-/// Columns that were known keep their types; what is new comes in by the mode.
+/// Columns that were known keep their types, also those of which only NULL was seen, which tables hold
+/// as text; what is new comes in by the mode.
 fn evolve(
     known: Vec<(String, Inferred)>,
     found: Vec<(String, Inferred)>,
@@ -121,7 +122,6 @@ fn evolve(
     let mut out = known;
     for (name, inferred) in found {
         match out.iter_mut().find(|(k, _)| k.eq_ignore_ascii_case(&name)) {
-            Some((_, t)) if *t == Inferred::Unknown => *t = inferred,
             Some((_, t)) => {
                 // A struct may gain fields, like the row.
                 if let (Inferred::Struct(a), Inferred::Struct(b)) = (&*t, &inferred) {

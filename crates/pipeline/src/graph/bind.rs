@@ -1,10 +1,13 @@
 //! Inputs and schema of each query, in topological order, and the finished graph.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
 use deltaic_batch::{Error, Result};
-use deltaic_plan::{RefreshPolicy, Session, Source, SourceTable, Sources, TypedExpression};
+use deltaic_plan::{
+    RefreshPolicy, Session, Source, SourceTable, Sources, TypedExpression, type_name,
+};
 use deltaic_sql::{CdcSource, DatasetKind, Expectation, FlowBody, Query};
 
 use super::definitions::{DatasetDef, Definitions, FlowDef};
@@ -13,9 +16,11 @@ use super::order::Order;
 use super::places::{in_query, location, of_input};
 use super::reads::{Read, Reads, Target};
 use super::{
-    CdcPlan, DatasetNode, FileSchemas, FlowInput, FlowKind, FlowNode, Graph, InputSource, cdc,
-    expectations, schema,
+    CdcPlan, DatasetNode, FileSchemas, FlowInput, FlowKind, FlowNode, Graph, InputSource,
+    SnapshotVersion, cdc, envelope, expectations, schema,
 };
+use crate::files::FileVersions;
+use crate::near::near_names;
 use crate::update::change_schema;
 
 /// Code of an error that only follows from another one.
@@ -59,6 +64,8 @@ pub(super) struct Bound {
     pub(super) flows: Vec<Option<BoundFlow>>,
     /// By index of the dataset.
     pub(super) datasets: Vec<Option<BoundDataset>>,
+    /// Things to tell the user that are not errors.
+    pub(super) warnings: Vec<String>,
 }
 
 struct Binder<'a> {
@@ -68,6 +75,7 @@ struct Binder<'a> {
     files: &'a dyn FileSchemas,
     bound: Bound,
     errors: &'a mut Vec<Error>,
+    warnings: RefCell<Vec<String>>,
 }
 
 /// Binds all that can be bound.
@@ -82,14 +90,18 @@ pub(super) fn bind(
     let bound = Bound {
         flows: definitions.flows.iter().map(|_| None).collect(),
         datasets: definitions.datasets.iter().map(|_| None).collect(),
+        warnings: Vec::new(),
     };
-    let mut binder = Binder { definitions, reads, session, files, bound, errors };
+    let warnings = RefCell::default();
+    let mut binder = Binder { definitions, reads, session, files, bound, errors, warnings };
     for &dataset in &order.datasets {
         if !order.cyclic[dataset] {
             binder.dataset(dataset);
         }
     }
-    binder.bound
+    let mut bound = binder.bound;
+    bound.warnings = binder.warnings.into_inner();
+    bound
 }
 
 impl Binder<'_> {
@@ -156,10 +168,17 @@ impl Binder<'_> {
         } else {
             schema
         };
+        let snapshots = self
+            .snapshots(flow, &inputs, &schema)
+            .map_err(|e| vec![of_input(&e, location(&flow.file, flow.span), &target.name)])?;
         let cdc = match &flow.body {
             FlowBody::Query(_) => None,
             FlowBody::Cdc(spec) => {
-                Some(cdc::plan(spec, &schema, self.session, &flow.file, &target.name)?)
+                let place = (flow.file.as_str(), target.name.as_str());
+                let plan = cdc::plan(spec, &schema, snapshots, self.session, place)?;
+                let warning = envelope::warning(spec, &plan, &schema, self.session, &target.name);
+                self.warnings.borrow_mut().extend(warning);
+                Some(plan)
             }
         };
         let mut named: Vec<(usize, bool)> =
@@ -167,6 +186,58 @@ impl Binder<'_> {
         named.sort_unstable();
         named.dedup();
         Ok(BoundFlow { inputs, views, schema, reads: named, cdc })
+    }
+
+    /// Which inputs are files that are snapshots, and what tells their versions.
+    fn file_versions(&self, inputs: &[FlowInput]) -> Result<Vec<(usize, FileVersions)>> {
+        let mut found = Vec::new();
+        for (at, input) in inputs.iter().enumerate() {
+            if let InputSource::Files(call) = &input.source
+                && let Some(versions) = self.files.versions(call)?
+            {
+                found.push((at, versions));
+            }
+        }
+        Ok(found)
+    }
+
+    /// What orders the snapshots that a flow reads; `None` if it reads none.
+    fn snapshots(
+        &self,
+        flow: &FlowDef,
+        inputs: &[FlowInput],
+        schema: &Schema,
+    ) -> Result<Option<SnapshotVersion>> {
+        let mut found = self.file_versions(inputs)?;
+        let wrong = |message: &str, hint: &str| {
+            Err(Error::user("SNAPSHOT_VERSION", message).hint(hint.to_owned()))
+        };
+        let is_snapshot = match &flow.body {
+            FlowBody::Cdc(spec) => matches!(spec.source, CdcSource::Snapshot(_)),
+            FlowBody::Query(_) => false,
+        };
+        if !is_snapshot {
+            return match found.is_empty() {
+                true => Ok(None),
+                false => wrong(
+                    "versionPattern and versionColumn order snapshots, and this reads none",
+                    "leave them out, or write AUTO CDC … FROM SNAPSHOT read_files(…)",
+                ),
+            };
+        }
+        match (found.pop(), found.is_empty()) {
+            (None, _) => Ok(Some(SnapshotVersion::Update)),
+            (Some((input, FileVersions::Pattern(pattern))), true) => {
+                Ok(Some(SnapshotVersion::Path { input, pattern }))
+            }
+            (Some((input, FileVersions::Column(name))), true) => {
+                version_column(input, &name, schema).map(Some)
+            }
+            (Some(_), false) => wrong(
+                "a snapshot has one version",
+                "give versionPattern or versionColumn to one read_files only",
+            ),
+        }
     }
 
     /// Adds what is read; files with their `_metadata` where the query names it.
@@ -244,6 +315,30 @@ impl Inputs {
     }
 }
 
+fn version_column(input: usize, name: &str, schema: &Schema) -> Result<SnapshotVersion> {
+    let names = || schema.fields().iter().map(|f| f.name().as_str());
+    let Some(column) = names().position(|n| n.eq_ignore_ascii_case(name)) else {
+        let error = Error::user("SNAPSHOT_VERSION", format!("versionColumn '{name}' is not there"));
+        return Err(match near_names(name, names()).first() {
+            Some(near) => error.hint(format!("did you mean '{near}'?")),
+            None => {
+                error.hint(format!("the rows have: {}", names().collect::<Vec<_>>().join(", ")))
+            }
+        });
+    };
+    let data_type = schema.field(column).data_type();
+    let version = match data_type {
+        integer if integer.is_integer() => DataType::Int64,
+        DataType::Date32 | DataType::Timestamp(TimeUnit::Microsecond, _) => data_type.clone(),
+        other => {
+            let message = format!("versionColumn '{name}' is {}", type_name(other));
+            return Err(Error::user("SNAPSHOT_VERSION", message)
+                .hint("a version is a whole number, a DATE or a TIMESTAMP"));
+        }
+    };
+    Ok(SnapshotVersion::Column { input, column, data_type: version })
+}
+
 fn two_meanings(name: &str) -> Error {
     let message = format!("'{name}' means one table here and another in a view that is read here");
     Error::user("AMBIGUOUS_REFERENCE", message).hint("write the schema before the name in both")
@@ -303,6 +398,7 @@ pub(super) fn finish(mut definitions: Definitions, order: &Order, mut bound: Bou
         flows: Vec::new(),
         warnings: std::mem::take(&mut definitions.warnings),
     };
+    graph.warnings.append(&mut bound.warnings);
     for (target, &index) in order.datasets.iter().enumerate() {
         let append_only = append_only(&definitions, &definitions.datasets[index]);
         let definition = &definitions.datasets[index];

@@ -7,8 +7,8 @@ use deltaic_batch::{Error, Result};
 use deltaic_plan::{Session, TypedExpression};
 use deltaic_sql::{CdcSource, CdcSpec, ColumnSelection, ScdType, Spanned};
 
-use super::CdcPlan;
 use super::places::{in_text, location};
+use super::{CdcPlan, SnapshotVersion};
 use crate::near::near_names;
 use deltaic_plan::type_name;
 
@@ -17,6 +17,23 @@ pub(super) const RESERVED: [&str; 2] = ["__START_AT", "__END_AT"];
 
 /// Prefix of names that Spark keeps for itself; refused so that pipelines can move both ways.
 const RESERVED_PREFIX: &str = "__spark_autocdc_";
+
+/// What a row of a change feed is: `insert`, `update_preimage`, `update_postimage` or `delete`.
+pub(crate) const CHANGE_TYPE: &str = "_change_type";
+/// The version of the table that a row of a change feed made.
+pub(crate) const COMMIT_VERSION: &str = "_commit_version";
+
+/// Columns of a change feed that are none of the table.
+const FEED: [&str; 3] = [CHANGE_TYPE, COMMIT_VERSION, "_commit_timestamp"];
+
+/// Events from a change feed that nobody wrote conditions for.
+fn is_change_feed(spec: &CdcSpec, schema: &SchemaRef) -> bool {
+    let has = |name: &str| schema.fields().iter().any(|f| f.name().eq_ignore_ascii_case(name));
+    matches!(spec.source, CdcSource::Events(_))
+        && spec.delete_when.is_none()
+        && has(CHANGE_TYPE)
+        && has(COMMIT_VERSION)
+}
 
 struct Binder<'a> {
     schema: &'a SchemaRef,
@@ -30,13 +47,23 @@ struct Binder<'a> {
 pub(super) fn plan(
     spec: &CdcSpec,
     schema: &SchemaRef,
+    snapshots: Option<SnapshotVersion>,
     session: &Session,
-    file: &str,
-    object: &str,
+    (file, object): (&str, &str),
 ) -> Result<CdcPlan, Vec<Error>> {
     let mut b = Binder { schema, session, file, object, errors: Vec::new() };
     b.reserved(spec);
-    let columns = b.selection(&spec.columns, &(0..schema.fields().len()).collect::<Vec<_>>());
+    let is_version = |column: &usize| match &snapshots {
+        Some(SnapshotVersion::Column { column: version, .. }) => column == version,
+        _ => false,
+    };
+    let change_feed = is_change_feed(spec, schema);
+    let is_shown = |column: &usize| {
+        let name = schema.field(*column).name().to_lowercase();
+        !(is_version(column) || (change_feed && FEED.contains(&name.as_str())))
+    };
+    let all: Vec<usize> = (0..schema.fields().len()).filter(is_shown).collect();
+    let columns = b.selection(&spec.columns, &all);
     let keys = b.keys(&spec.keys, &columns);
     let values: Vec<usize> = columns.iter().copied().filter(|c| !keys.contains(c)).collect();
     let tracked = match &spec.track_history {
@@ -48,8 +75,13 @@ pub(super) fn plan(
         Some(ColumnSelection::All) => values,
         Some(other) => b.selection(other, &values),
     };
-    let sequence = spec.sequence_by.as_ref().and_then(|text| b.sequence(text));
-    let delete_when = spec.delete_when.as_ref().and_then(|text| b.condition(text));
+    let by_default = |text: &str| Spanned { value: text.to_owned(), span: spec.span };
+    let (of_version, of_delete) =
+        (by_default(COMMIT_VERSION), by_default(&format!("{CHANGE_TYPE} = 'delete'")));
+    let sequence = spec.sequence_by.as_ref().or(change_feed.then_some(&of_version));
+    let sequence = sequence.and_then(|text| b.sequence(text));
+    let delete_when = spec.delete_when.as_ref().or(change_feed.then_some(&of_delete));
+    let delete_when = delete_when.and_then(|text| b.condition(text));
     let truncate_when = spec.truncate_when.as_ref().and_then(|text| b.condition(text));
     b.clauses(spec);
     if !b.errors.is_empty() {
@@ -65,6 +97,8 @@ pub(super) fn plan(
         tracked,
         ignore_null,
         scd_type,
+        change_feed,
+        snapshots,
     })
 }
 
@@ -73,10 +107,7 @@ pub(super) fn target_schema(plan: &CdcPlan, source: &Schema) -> SchemaRef {
     let mut fields: Vec<Arc<Field>> =
         plan.columns.iter().map(|c| source.fields()[*c].clone()).collect();
     if plan.scd_type == ScdType::Type2 {
-        // Versions from snapshots are the time of the update until files say otherwise.
-        let snapshot =
-            DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, Some("UTC".into()));
-        let at = plan.sequence.as_ref().map_or(snapshot, |s| s.field.data_type().clone());
+        let at = plan.sequence_type();
         fields.extend(RESERVED.map(|name| Arc::new(Field::new(name, at.clone(), true))));
     }
     Arc::new(Schema::new(fields))
@@ -204,6 +235,15 @@ impl Binder<'_> {
         if let (Some(text), ScdType::Type2) = (&spec.truncate_when, spec.scd_type) {
             let message = "APPLY AS TRUNCATE works with SCD TYPE 1 only".to_owned();
             self.fail("UNSUPPORTED_FEATURE", text, message);
+        }
+        if matches!(spec.source, CdcSource::Events(_))
+            && spec.sequence_by.is_none()
+            && !is_change_feed(spec, self.schema)
+        {
+            let message = "AUTO CDC has no SEQUENCE BY";
+            let error = Error::user("AUTOCDC_MISSING_SEQUENCE_BY", message).object(self.object);
+            let hint = "write SEQUENCE BY an expression that orders the events of a key";
+            self.errors.push(error.at(location(self.file, spec.span)).hint(hint));
         }
         if matches!(spec.source, CdcSource::Snapshot(_)) {
             let given = [&spec.sequence_by, &spec.delete_when, &spec.truncate_when];

@@ -17,6 +17,7 @@
 mod bind;
 mod cdc;
 mod definitions;
+mod envelope;
 mod expectations;
 mod metadata;
 mod names;
@@ -34,8 +35,10 @@ use deltaic_plan::Session;
 
 use crate::Project;
 
+pub(crate) use cdc::{CHANGE_TYPE, COMMIT_VERSION};
 pub use types::{
     CdcPlan, DatasetNode, FileSchemas, FlowInput, FlowKind, FlowNode, Graph, InputSource,
+    SnapshotVersion,
 };
 
 /// Code of what cannot be parsed.

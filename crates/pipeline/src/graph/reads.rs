@@ -92,8 +92,8 @@ fn target(
         TableRef::Files(call) => Ok(Target::Files(call.clone())),
         TableRef::Changes { table, from, to } => {
             let dataset = find(table)?;
-            if source.streaming || definitions.datasets[dataset].is_view() {
-                let message = "table_changes reads versions of a stored table, not as a stream";
+            if definitions.datasets[dataset].is_view() {
+                let message = "table_changes reads a stored table, and this is a view";
                 return Err(Error::user("UNSUPPORTED_FEATURE", message).object(object).at(at));
             }
             Ok(Target::Changes { dataset, from: *from, to: *to })

@@ -7,7 +7,7 @@ use deltaic_sql::{CdcSource, DatasetKind, FlowBody, Query, RefreshPolicy, Span};
 use super::bind::{Bound, append_only};
 use super::definitions::{DatasetDef, Definitions, FlowDef};
 use super::places::location;
-use super::reads::{Read, Reads};
+use super::reads::{Read, Reads, Target};
 
 struct Check<'a> {
     definitions: &'a Definitions,
@@ -256,11 +256,17 @@ impl Check<'_> {
                 let hint = format!("write STREAM({name})");
                 self.fail("INCOMPATIBLE_STREAMING_VIEW_READ", flow, read.span, &message, &hint);
             }
-        } else if read.streaming && !self.only_grows(source) {
+        } else if read.streaming
+            && matches!(read.target, Target::Dataset(_))
+            && !self.only_grows(source)
+        {
             let message = format!("'{}' gets updates and deletes: it is no stream", source.name);
-            let hint = "read it without STREAM in a materialized view, or read its change feed \
-                        with table_changes";
-            self.fail("STREAMING_READ_OF_CHANGING_TABLE", flow, read.span, &message, hint);
+            let hint = format!(
+                "read it without STREAM in a materialized view, or read its change feed: STREAM \
+                 table_changes('{}', 0)",
+                source.name
+            );
+            self.fail("STREAMING_READ_OF_CHANGING_TABLE", flow, read.span, &message, &hint);
         }
     }
 

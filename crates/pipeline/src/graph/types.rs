@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef, TimeUnit};
 use deltaic_batch::{Location, Result};
 use deltaic_plan::{RefreshPolicy, TypedExpression};
 use deltaic_sql::{DatasetKind, Expectation, ReadFiles, ScdType};
+
+use crate::files::{FileVersions, VersionPattern};
 
 /// Tells the schema of files (declared, or inferred from what lies there now or was read before).
 pub trait FileSchemas {
     /// Schema of `read_files`; the error names the call.
     fn schema(&self, call: &ReadFiles) -> Result<SchemaRef>;
+    /// What tells the versions of files that are snapshots, if the call says it.
+    fn versions(&self, call: &ReadFiles) -> Result<Option<FileVersions>>;
     /// Schema of an external Delta table or Parquet file or folder that a query names by path.
     fn external(&self, path: &str) -> Result<SchemaRef>;
 }
@@ -67,6 +71,57 @@ pub struct CdcPlan {
     pub ignore_null: Vec<usize>,
     /// 1 or 2.
     pub scd_type: ScdType,
+    /// The source is a change feed, whose `_change_type` tells what is deleted.
+    pub change_feed: bool,
+    /// What orders snapshots; `None` for events.
+    pub snapshots: Option<SnapshotVersion>,
+}
+
+impl CdcPlan {
+    /// Type of what orders events or snapshots.
+    #[must_use]
+    pub fn sequence_type(&self) -> DataType {
+        match (&self.sequence, &self.snapshots) {
+            (Some(sequence), _) => sequence.field.data_type().clone(),
+            (None, Some(version)) => version.data_type(),
+            (None, None) => DataType::Null,
+        }
+    }
+}
+
+/// The version of a snapshot, which takes the place of the sequence.
+#[derive(Debug, Clone)]
+pub enum SnapshotVersion {
+    /// The time of the update.
+    Update,
+    /// What a pattern finds in the paths of files.
+    Path {
+        /// The input whose files these are, by position.
+        input: usize,
+        /// The pattern.
+        pattern: VersionPattern,
+    },
+    /// A column of the query's rows, which is no column of the target.
+    Column {
+        /// The input whose files are read once each, by position.
+        input: usize,
+        /// Position of the column.
+        column: usize,
+        /// Type of the versions.
+        data_type: DataType,
+    },
+}
+
+impl SnapshotVersion {
+    /// Type of the version.
+    #[must_use]
+    pub fn data_type(&self) -> DataType {
+        match self {
+            Self::Update => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            Self::Path { pattern, .. } => pattern.data_type().clone(),
+            Self::Column { data_type, .. } => data_type.clone(),
+        }
+    }
 }
 
 /// What a flow does.

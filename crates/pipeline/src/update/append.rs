@@ -79,7 +79,7 @@ pub(crate) fn new_rows(
 
 /// A query's text without the numbers of its placeholders (`__source_<file>_<n>`), which are others
 /// when SQL files come and go.
-fn query_text(query: &str) -> String {
+pub(crate) fn query_text(query: &str) -> String {
     let mut pieces = query.split("__source_");
     let mut text = pieces.next().unwrap_or_default().to_string();
     for piece in pieces {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_exec::{Circuit, CircuitBuilder, CircuitOptions};
-use deltaic_ops::{Operator, ScdMerge};
+use deltaic_ops::{ConflictExample, Operator, ScdMerge};
 
 use super::append::{count, must_truncate, new_rows};
 use super::cdc_events::{EventSpec, drift};
+use super::change_feed;
 use super::commit::{CommitPlan, FlowCommit, StateCommit, commit};
 use super::context::{Context, in_flow};
 use super::dataset::{FlowOutcome, Refreshed};
@@ -97,7 +98,7 @@ fn gather(
     let rules = Rules::bind(node.expectations.iter().map(|(e, _)| e), cx.session, &flow.schema)?;
     let mut totals = vec![(0, 0); rules.names().count()];
     let (mut samples, mut events) = (Vec::new(), Vec::new());
-    for batch in rows.batches {
+    for batch in events_of(plan, rows.batches)? {
         let judged = rules.judge(ZBatch::inserts(batch))?;
         add_counts(&mut totals, &judged.counts);
         samples.extend(judged.samples);
@@ -117,8 +118,16 @@ fn gather(
     Ok(())
 }
 
+/// The source rows that are events.
+fn events_of(plan: &CdcPlan, rows: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
+    match plan.change_feed {
+        true => change_feed::events(rows, &plan.keys),
+        false => Ok(rows),
+    }
+}
+
 /// A merge circuit with empty state, and the operator to ask about conflicts.
-fn circuit(spec: &EventSpec, shards: usize) -> Result<(Circuit, Arc<ScdMerge>)> {
+pub(crate) fn circuit(spec: &EventSpec, shards: usize) -> Result<(Circuit, Arc<ScdMerge>)> {
     let mut builder = CircuitBuilder::new();
     let events = builder.source("events", spec.scd.input.clone())?;
     let merge = Arc::new(ScdMerge::try_new(spec.scd.clone())?);
@@ -255,7 +264,7 @@ fn consumed_events(
         let rows = consumed_rows(cx, flow, &before)?;
         let rules =
             Rules::bind(node.expectations.iter().map(|(e, _)| e), cx.session, &flow.schema)?;
-        for batch in rows {
+        for batch in events_of(plan, rows)? {
             let judged = rules.judge(ZBatch::inserts(batch))?;
             out.push(spec.events(plan, judged.kept.rows())?);
         }
@@ -328,10 +337,15 @@ fn against_table(stored: &StoredDataset, target: ZBatch) -> Result<ZBatch> {
 fn conflict_warning(node: &DatasetNode, operator: &ScdMerge) -> Option<String> {
     let conflicts = operator.take_conflicts();
     (conflicts.count > 0).then(|| {
+        let example =
+            |example: &ConflictExample| format!("{} at sequence {}", example.key, example.sequence);
+        let examples: Vec<String> = conflicts.examples.iter().map(example).collect();
         format!(
-            "'{}': {} pairs of events have equal key and sequence but different values; the \
-             greater row wins",
-            node.name, conflicts.count
+            "'{}': {} events have the key and the sequence of another one but other values, and \
+             the greater row wins: {}",
+            node.name,
+            conflicts.count,
+            examples.join("; ")
         )
     })
 }

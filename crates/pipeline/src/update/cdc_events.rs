@@ -42,14 +42,15 @@ impl EventSpec {
             })
         };
         let places = |list: &[usize]| list.iter().map(place).collect::<Result<Vec<usize>>>();
-        let sequence = plan.sequence.as_ref().ok_or_else(|| {
-            Error::user("SCD_SEQUENCE_MISSING", "AUTO CDC needs SEQUENCE BY").object(&flow.name)
-        })?;
+        if plan.sequence.is_none() && plan.snapshots.is_none() {
+            let error = Error::user("SCD_SEQUENCE_MISSING", "AUTO CDC needs SEQUENCE BY");
+            return Err(error.object(&flow.name));
+        }
         let columns: Vec<Field> =
             plan.columns.iter().map(|&c| source.field(c).clone().with_nullable(true)).collect();
         let mut fields = columns.clone();
         let (sequence_at, kind_at) = (fields.len(), fields.len() + 1);
-        let sequence_type = sequence.field.data_type().clone();
+        let sequence_type = plan.sequence_type();
         fields.push(Field::new("__sequence", sequence_type.clone(), true));
         fields.push(Field::new("__kind", DataType::Int8, true));
         let scd_type = match plan.scd_type {
@@ -102,16 +103,27 @@ impl EventSpec {
         )
     }
 
-    /// Events of a batch of source rows.
-    pub(crate) fn events(&self, plan: &CdcPlan, rows: &RecordBatch) -> Result<RecordBatch> {
-        let mut columns = Vec::with_capacity(self.scd.input.fields().len());
-        for field in self.columns.fields() {
+    /// Schema of the target's columns that come from the source.
+    pub(crate) fn columns_schema(&self) -> SchemaRef {
+        self.columns.clone()
+    }
+
+    /// The target's columns of a batch of source rows.
+    pub(crate) fn columns_of(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let column = |field: &Arc<Field>| {
             let at = position(rows.schema_ref(), field.name()).ok_or_else(|| {
                 Error::user("AUTOCDC_COLUMN", "the flow's source lacks a column of the target")
                     .object(field.name())
             })?;
-            columns.push(typed(rows.column(at), field.data_type())?);
-        }
+            typed(rows.column(at), field.data_type())
+        };
+        let columns = self.columns.fields().iter().map(column).collect::<Result<Vec<_>>>()?;
+        Ok(RecordBatch::try_new(self.columns.clone(), columns)?)
+    }
+
+    /// Events of a batch of source rows.
+    pub(crate) fn events(&self, plan: &CdcPlan, rows: &RecordBatch) -> Result<RecordBatch> {
+        let mut columns = self.columns_of(rows)?.columns().to_vec();
         if let Some(sequence) = &plan.sequence {
             let values = sequence.evaluator.evaluate(rows)?;
             columns.push(typed(&values, self.scd.input.field(self.scd.sequence).data_type())?);

@@ -7,7 +7,7 @@ use deltaic_plan::Decision;
 
 use super::context::{Context, in_flow};
 use super::stored::StoredDataset;
-use super::{append, cdc, view};
+use super::{append, cdc, snapshot, view};
 use crate::report::{ExpectationCounts, FlowReport, FlowStatus};
 use crate::{DatasetNode, FlowKind, FlowNode};
 
@@ -155,8 +155,6 @@ fn by_kind(
         Some(FlowKind::Append) => append::refresh(cx, node, stored, flows, reset),
         Some(FlowKind::AutoCdc(_)) => cdc::refresh(cx, node, stored, flows, reset),
         Some(FlowKind::View) => view::refresh(cx, node, stored, flows[0], reset),
-        Some(FlowKind::AutoCdcSnapshot(_)) => {
-            Err(Error::user("SNAPSHOT_UNSUPPORTED", "AUTO CDC FROM SNAPSHOT is not supported yet"))
-        }
+        Some(FlowKind::AutoCdcSnapshot(_)) => snapshot::refresh(cx, node, stored, flows[0], reset),
     }
 }

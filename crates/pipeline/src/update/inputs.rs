@@ -221,7 +221,10 @@ fn not_append_only(name: &str) -> Error {
          (DELTA_SOURCE_TABLE_IGNORE_CHANGES)",
     )
     .object(name)
-    .hint("read its change feed through AUTO CDC, or read it in a materialized view")
+    .hint(format!(
+        "read its change feed: AUTO CDC … FROM STREAM table_changes('{name}', 0), or read it in a \
+         materialized view"
+    ))
 }
 
 fn only_inserts<'z>(delta: &'z ZBatch, name: &str) -> Result<&'z RecordBatch> {
@@ -264,7 +267,7 @@ pub(crate) fn table_deltas(
     changes.iter().map(|c| conform_delta(&c.delta, schema)).collect()
 }
 
-fn all_files(files: &ResolvedFiles) -> InputProgress {
+pub(crate) fn all_files(files: &ResolvedFiles) -> InputProgress {
     InputProgress::Files {
         schema: files.schema.stored.clone(),
         files: files.listing.iter().map(|f| (f.path.clone(), f.clone())).collect(),

@@ -7,6 +7,7 @@
 mod append;
 mod cdc;
 mod cdc_events;
+mod change_feed;
 mod commit;
 mod context;
 mod dataset;
@@ -14,6 +15,8 @@ mod inputs;
 mod renamed;
 mod run;
 mod selection;
+mod snapshot;
+mod snapshot_source;
 mod stored;
 mod view;
 mod view_input;

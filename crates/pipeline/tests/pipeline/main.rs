@@ -1,9 +1,13 @@
 //! Whole pipelines in temporary folders.
 
+#[cfg(test)]
+mod change_feeds;
 mod clock;
 mod crashes;
 mod flows;
 #[cfg(test)]
 mod project;
 mod redefined;
+#[cfg(test)]
+mod snapshots;
 mod wrong_input;

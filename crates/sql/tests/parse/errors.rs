@@ -144,7 +144,6 @@ fn flows() {
         ("KEYS (a) SEQUENCE BY s", "2:1", "AUTOCDC_MISSING_SOURCE", "FROM STREAM"),
         ("FROM STREAM s SEQUENCE BY a", "2:1", "AUTOCDC_EMPTY_KEYS", "KEYS (column"),
         ("FROM STREAM s KEYS () SEQUENCE BY a", "2:15", "AUTOCDC_EMPTY_KEYS", ""),
-        ("FROM STREAM s KEYS (a)", "2:1", "AUTOCDC_MISSING_SEQUENCE_BY", ""),
         ("FROM s KEYS (a) SEQUENCE BY b", "2:6", "as a batch", "FROM STREAM(s)"),
         ("FROM SNAPSHOT STREAM s KEYS (a)", "2:15", "reads a stream", ""),
         ("FROM STREAM s KEYS (a + 1) SEQUENCE BY b", "2:23", "expected ','", "columns only"),

@@ -18,6 +18,10 @@ use crate::{Project, SqlFile};
 struct Fake<'a>(&'a Session);
 
 impl FileSchemas for Fake<'_> {
+    fn versions(&self, _call: &ReadFiles) -> Result<Option<crate::files::FileVersions>> {
+        Ok(None)
+    }
+
     fn schema(&self, call: &ReadFiles) -> Result<SchemaRef> {
         if call.path == "missing" {
             return Err(Error::user("PATH_NOT_FOUND", "there is nothing there"));

@@ -193,3 +193,41 @@ fn a_view_that_only_grows_is_a_stream() {
     ));
     assert_eq!(keys(&g), ["b", "m", "t"]);
 }
+
+#[test]
+fn columns_of_an_envelope_are_told() {
+    let warnings = |clauses: &str| {
+        let text = format!(
+            "CREATE STREAMING TABLE t FLOW AUTO CDC FROM STREAM read_files('in',
+               schema => 'id INT, v STRING, op STRING, ts TIMESTAMP') KEYS (id) SEQUENCE BY ts {clauses};"
+        );
+        graph(&text).warnings
+    };
+    let told = warnings("STORED AS SCD TYPE 2");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("op, ts of the change events") && told[0].contains("open versions"));
+    assert!(told[0].contains("COLUMNS * EXCEPT (op, ts)"), "{told:?}");
+    assert!(
+        warnings("APPLY AS DELETE WHEN v = 'x' COLUMNS * EXCEPT (op)")[0].contains(": v, ts of")
+    );
+    assert!(warnings("COLUMNS * EXCEPT (op, ts)").is_empty());
+    assert!(warnings("COLUMNS (id, ts)").is_empty());
+}
+
+#[test]
+fn a_change_feed_needs_no_clauses() {
+    let text = format!(
+        "{BRONZE}CREATE STREAMING TABLE t;
+         CREATE FLOW f AS AUTO CDC INTO t FROM STREAM table_changes('b', 0) KEYS (id) STORED AS SCD TYPE 2;"
+    );
+    let graph = graph(&text);
+    assert!(graph.warnings.is_empty(), "{:?}", graph.warnings);
+    let flow = graph.flows.iter().find(|flow| flow.name == "f").unwrap();
+    let FlowKind::AutoCdc(plan) = &flow.kind else { panic!("{:?}", flow.kind) };
+    assert!(plan.change_feed && plan.delete_when.is_some());
+    let names: Vec<&str> =
+        plan.columns.iter().map(|c| flow.schema.field(*c).name().as_str()).collect();
+    assert_eq!(names, ["id", "v", "ts"]);
+    let plain = "CREATE STREAMING TABLE t FLOW AUTO CDC FROM STREAM read_files('in') KEYS (id);";
+    assert_eq!(super::error(plain).code(), "AUTOCDC_MISSING_SEQUENCE_BY");
+}
