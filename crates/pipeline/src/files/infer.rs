@@ -8,7 +8,7 @@ use super::json::Json;
 /// What is known of a column's type. Stored with a flow's progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Inferred {
-    /// No value seen yet: the first one decides, also in a later update.
+    /// No row seen yet: the first one decides, also in a later update.
     Unknown,
     Boolean,
     Integer,
@@ -36,6 +36,19 @@ impl Inferred {
             (T::List(a), T::List(b)) => T::List(Box::new(a.merge(*b))),
             (T::Struct(a), T::Struct(b)) => T::Struct(merge_columns(a, b)),
             _ => T::Text,
+        }
+    }
+
+    /// The type when there are rows: a column of nothing but NULL is text from then on, as in the table
+    /// that has its rows.
+    pub(super) fn settled(self) -> Self {
+        match self {
+            Inferred::Unknown => Inferred::Text,
+            Inferred::List(item) => Inferred::List(Box::new(item.settled())),
+            Inferred::Struct(fields) => {
+                Inferred::Struct(fields.into_iter().map(|(name, t)| (name, t.settled())).collect())
+            }
+            known => known,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow::array::Array;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use deltaic_batch::{Error, Result};
 use deltaic_plan::Session;
@@ -68,14 +69,19 @@ fn text_schema(
     stored: Option<&StoredSchema>,
     new_files: &[FileEntry],
 ) -> Result<(SchemaRef, StoredSchema)> {
-    let mut found = Vec::new();
+    let (mut found, mut has_rows) = (Vec::new(), false);
     for file in new_files {
-        found = merge_columns(found, infer_file(root, file, options)?);
+        let (columns, rows) = infer_file(root, file, options)?;
+        found = merge_columns(found, columns);
+        has_rows |= rows;
     }
-    let columns = match stored {
+    let mut columns = match stored {
         Some(stored) => evolve(stored.columns.clone(), found, options)?,
         None => found,
     };
+    if has_rows {
+        columns = columns.into_iter().map(|(name, t)| (name, t.settled())).collect();
+    }
     let ddl: Vec<String> = columns
         .iter()
         .map(|(name, t)| format!("`{}` {}", name.replace('`', "``"), t.ddl()))
@@ -88,31 +94,33 @@ fn text_schema(
     Ok((hinted(&schema, options), StoredSchema { columns, arrow: None }))
 }
 
+/// The columns of a file, and whether it has rows.
 fn infer_file(
     root: &Path,
     file: &FileEntry,
     options: &FileOptions,
-) -> Result<Vec<(String, Inferred)>> {
+) -> Result<(Vec<(String, Inferred)>, bool)> {
     let text = text::read_text(&file.full_path(root), &file.path, &options.encoding)?;
     if options.format == Format::Csv {
         let split = csv::split(&text, options, None, &file.path)?;
-        return Ok(csv_columns(&split, options.infer_types));
+        let has_rows = split.columns.iter().any(|column| !column.is_empty());
+        return Ok((csv_columns(&split, options.infer_types), has_rows));
     }
-    let mut columns = Vec::new();
+    let (mut columns, mut has_rows) = (Vec::new(), false);
     for row in reader::json_rows(&text, options) {
         // Malformed rows are the reader's business, by its mode.
         if let Ok(Json::Object(fields, _)) = row.value {
             columns = merge_columns(columns, object_columns(&fields));
+            has_rows = true;
         }
     }
     if !options.infer_types {
         columns.iter_mut().for_each(|(_, t)| *t = Inferred::Text);
     }
-    Ok(columns)
+    Ok((columns, has_rows))
 }
 
-/// Columns that were known keep their types, also those of which only NULL was seen, which tables hold
-/// as text; what is new comes in by the mode.
+/// Columns that were known keep their types; what is new comes in by the mode.
 fn evolve(
     known: Vec<(String, Inferred)>,
     found: Vec<(String, Inferred)>,
@@ -122,6 +130,7 @@ fn evolve(
     let mut out = known;
     for (name, inferred) in found {
         match out.iter_mut().find(|(k, _)| k.eq_ignore_ascii_case(&name)) {
+            Some((_, t)) if *t == Inferred::Unknown => *t = inferred,
             Some((_, t)) => {
                 // A struct may gain fields, like the row.
                 if let (Inferred::Struct(a), Inferred::Struct(b)) = (&*t, &inferred) {

@@ -337,3 +337,20 @@ fn metadata_of_files_is_there_for_those_who_name_it() {
     assert_eq!(project.rows("SELECT * FROM t"), ["1|1.json", "7|1.json"]);
     assert_eq!(project.rows("SELECT * FROM keyed"), ["7|landing/1.json"]);
 }
+
+#[test]
+fn a_column_of_nothing_but_null_stays_text() {
+    let project = TestProject::new(
+        "CREATE STREAMING TABLE t AS SELECT * FROM STREAM read_files('landing', format => 'json');
+         CREATE STREAMING TABLE c AS SELECT * FROM STREAM read_files('csv', format => 'csv', header => true);",
+    );
+    project.write("landing/1.json", "{\"id\": 1, \"a\": null, \"s\": {\"x\": null}}\n");
+    // Without a row nothing is settled.
+    project.write("csv/1.csv", "id,a\n");
+    project.run();
+    project.write("landing/2.json", "{\"id\": 2, \"a\": 7, \"s\": {\"x\": 8}}\n");
+    project.write("csv/2.csv", "id,a\n2,7\n");
+    project.run();
+    assert_eq!(project.rows("SELECT id, a || '!', s['x'] || '!' FROM t"), ["1|∅|∅", "2|7!|8!"]);
+    assert_eq!(project.rows("SELECT id + a FROM c"), ["9"]);
+}
