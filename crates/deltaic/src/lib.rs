@@ -104,7 +104,7 @@ pub mod exec {
 /// let mut rows = Arrangement::try_new(&spec)?;
 /// let delta = ZBatch::parse(&schema, "+2 7")?;
 /// rows.apply(&delta)?;
-/// assert_eq!(rows.key_weights(delta.rows().columns(), false)?, [2]);
+/// assert_eq!(rows.probe(delta.rows().columns(), false)?.weights, [2]);
 /// # Ok::<(), deltaic::Error>(())
 /// ```
 pub mod state {

@@ -55,8 +55,7 @@ pub struct ArrangementSpec {
     pub schema: SchemaRef,
     /// Key columns (may be empty: one key, which is probed by one row).
     pub key: Vec<usize>,
-    /// Order of the rows of a key. Ties are ordered by all other columns, ascending, `NULL` first;
-    /// without any order, rows are ordered by their hash.
+    /// Order of the rows of a key; ties are ordered by the hash of the row.
     pub order: Vec<SortKey>,
 }
 
@@ -169,11 +168,11 @@ impl Arrangement {
         let found =
             self.base.find_rows(&self.layout, &run.columns, &run.hashes, &run.sort, &rows)?;
         let mut others = Vec::new();
-        for (row, (at, key)) in rows.into_iter().zip(found) {
+        for (row, at) in rows.into_iter().zip(found) {
             if at == NONE {
                 others.push(row);
             } else {
-                self.base.add(at, key, run.weights[row as usize])?;
+                self.base.add(at, run.weights[row as usize])?;
             }
         }
         Ok(others)
@@ -261,28 +260,6 @@ impl Arrangement {
         limit: usize,
     ) -> Result<Matches> {
         self.matches(key, null_equals_null, limit)
-    }
-
-    /// Sum of the weights of each probe row's key (0 when the key is unknown).
-    pub fn key_weights(&self, key: &[ArrayRef], null_equals_null: bool) -> Result<Vec<i64>> {
-        self.totals(key, null_equals_null)
-    }
-
-    /// Weight of each given whole row (0 when absent). `rows` has the spec's columns; of rows
-    /// without columns there is one.
-    pub fn row_weights(&self, rows: &[ArrayRef]) -> Result<Vec<i64>> {
-        let count = rows.first().map_or(1, |column| column.len());
-        let run = Run::try_new(&self.layout, self.layout.conform_rows(rows)?, vec![0; count])?;
-        let all: Vec<u32> = (0..run::row_number(count)).collect();
-        let base = self.base.find_rows(&self.layout, &run.columns, &run.hashes, &run.sort, &all)?;
-        let overlay =
-            self.overlay.find_rows(&self.layout, &run.columns, &run.hashes, &run.sort, &all)?;
-        let weight = |((base, _), overlay): ((u32, u32), u32)| match (base, overlay) {
-            (NONE, NONE) => 0,
-            (NONE, row) => self.overlay.weights[row as usize],
-            (row, _) => self.base.weights[row as usize],
-        };
-        Ok(base.into_iter().zip(overlay).map(weight).collect())
     }
 
     /// The given columns of the given rows.

@@ -7,9 +7,11 @@ use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::Int8Type;
 use deltaic_batch::Result;
 
-use crate::scd::codes::Codes;
+use crate::scd::KIND_TRUNCATE;
 use crate::scd::incoming::is_delete;
 use crate::scd::layout::Layout;
+use crate::scd::sequence::Sequence;
+use crate::scd::values::Values;
 
 /// Events as columns: the kept ones first, the new ones after them. Named by row number.
 #[derive(Debug)]
@@ -24,11 +26,11 @@ pub(super) struct Events {
     /// All events by group, sequence, deletes before upserts, kept before new.
     pub(super) order: Vec<u32>,
     kinds: ScalarBuffer<i8>,
-    sequence: Codes,
-    plain: Codes,
-    ignored: Vec<Codes>,
+    sequence: Sequence,
+    plain: Values,
+    ignored: Vec<Values>,
     /// `None` when the tracked columns are the plain ones.
-    tracked: Option<Codes>,
+    tracked: Option<Values>,
 }
 
 impl Events {
@@ -39,24 +41,17 @@ impl Events {
         group: Vec<u32>,
     ) -> Result<Self> {
         let kinds = columns[layout.kind()].as_primitive::<Int8Type>().values().clone();
-        let sequence = Codes::of(&columns, &[layout.sequence()])?;
-        let plain = Codes::of(&columns, &layout.plain)?;
-        let ignored: Result<Vec<Codes>> =
-            layout.ignored.iter().map(|&at| Codes::of(&columns, &[at])).collect();
+        let sequence = Sequence::try_new(&columns[layout.sequence()])?;
+        let plain = Values::of(&columns, &layout.plain)?;
+        let ignored: Result<Vec<Values>> =
+            layout.ignored.iter().map(|&at| Values::of(&columns, &[at])).collect();
         let tracked = if layout.tracked_plain == layout.plain {
             None
         } else {
-            Some(Codes::of(&columns, &layout.tracked_plain)?)
+            Some(Values::of(&columns, &layout.tracked_plain)?)
         };
-        let count = u32::try_from(group.len()).unwrap_or(u32::MAX);
-        let mut order: Vec<u32> = (0..count).collect();
-        // Stable, and kept events come in order: mostly a merge of two sorted runs.
-        order.sort_by(|&a, &b| {
-            group[a as usize]
-                .cmp(&group[b as usize])
-                .then_with(|| sequence.cmp(a, b))
-                .then_with(|| kinds[b as usize].cmp(&kinds[a as usize]))
-        });
+        // Deletes before upserts, kept events before new ones.
+        let order = sequence.order(&group, |row| KIND_TRUNCATE.abs_diff(kinds[row as usize]));
         Ok(Self { columns, kept, group, order, kinds, sequence, plain, ignored: ignored?, tracked })
     }
 

@@ -1,6 +1,6 @@
 //! From event numbers to columns: each output column is gathered once.
 
-use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::SchemaRef;
 use deltaic_batch::{Result, ZBatch};
@@ -32,7 +32,7 @@ pub(super) fn emit(
             let mut columns = event_columns(layout, events, layout.width, &base, &ignored)?;
             if scd_type == ScdType::Type2 {
                 let sequence = &events.columns[layout.sequence()];
-                columns.push(take(sequence, &pick(&versions.start), None)?);
+                columns.push(rows_of(sequence, &pick(&versions.start))?);
                 columns.push(take(sequence, &pick(&versions.end), None)?);
             }
             let batch = RecordBatch::try_new(schema.clone(), columns)?;
@@ -77,9 +77,19 @@ fn event_columns(
         .map(|at| {
             let own = layout.ignored.iter().position(|&column| column == at);
             let rows = own.map_or(base, |column| &ignored[column]);
-            Ok(take(&events.columns[at], rows, None)?)
+            rows_of(&events.columns[at], rows)
         })
         .collect()
+}
+
+/// The rows of a column; of rows that follow each other, as of new keys, without a copy.
+fn rows_of(column: &ArrayRef, rows: &UInt32Array) -> Result<ArrayRef> {
+    let first = rows.values().first().map_or(0, |&first| first as usize);
+    let follows = |(at, &row): (usize, &u32)| row as usize == first + at;
+    if rows.null_count() == 0 && rows.values().iter().enumerate().all(follows) {
+        return Ok(column.slice(first, rows.len()));
+    }
+    Ok(take(column, rows, None)?)
 }
 
 fn pick(from: &[u32], rows: &[usize]) -> UInt32Array {

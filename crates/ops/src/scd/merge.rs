@@ -28,6 +28,7 @@
 //! **Refuses.** Events with a negative weight: what has been merged cannot be taken back. A weight
 //! above one is a duplicate and changes nothing.
 
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use arrow::array::{ArrayRef, RecordBatch};
@@ -123,6 +124,11 @@ impl Operator for ScdMerge {
         &self.spec
     }
 
+    // A duplicate changes nothing.
+    fn needs_consolidated(&self) -> bool {
+        false
+    }
+
     fn step(
         &self,
         inputs: &[ZBatch],
@@ -131,12 +137,16 @@ impl Operator for ScdMerge {
         _cx: &StepContext,
     ) -> Result<()> {
         let [delta] = inputs else { return Err(wrong_arity()) };
+        let mut delta = Cow::Borrowed(delta);
+        if delta.weights().iter().any(|&weight| weight <= 0) {
+            delta = Cow::Owned(delta.into_owned().consolidate()?);
+        }
         if delta.is_empty() {
             return Ok(());
         }
         let Some((kept, rest)) = state.split_first_mut() else { return Err(wrong_arity()) };
         let kept = kept.rows()?;
-        let incoming = Incoming::try_new(&self.scd, &self.layout, delta)?;
+        let incoming = Incoming::try_new(&self.scd, &self.layout, &delta)?;
         let mut bound = None;
         let mut moved = false;
         if let Some(truncated) = rest.first_mut() {

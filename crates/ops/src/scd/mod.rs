@@ -8,12 +8,14 @@ mod incoming;
 mod layout;
 mod merge;
 mod normal;
+mod sequence;
 mod snapshot;
 mod spec;
 mod stretch;
 #[cfg(test)]
 mod tests;
 mod touched;
+mod values;
 mod versions;
 
 pub use conflict::{ConflictExample, Conflicts};

@@ -3,12 +3,12 @@
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::{concat, take};
 use deltaic_batch::{Error, Result, ZBatch};
-use deltaic_state::{Arrangement, Matches, RowRef};
+use deltaic_state::{Arrangement, GroupSpec, GroupTable, Matches, RowRef};
 
 use crate::scd::ScdType;
-use crate::scd::codes::Codes;
 use crate::scd::events::Events;
 use crate::scd::layout::Layout;
+use crate::scd::sequence::Sequence;
 use crate::scd::stretch::Finder;
 
 /// Rows per piece when all of the state is read.
@@ -28,7 +28,7 @@ pub(super) fn near(
         layout.keys.iter().map(|&at| take(&incoming[at], &first, None)).collect();
     let matches = kept.probe(&key_columns?, true)?;
     let touched = match scd_type {
-        ScdType::Type1 => Touched { rows: matches.rows, group: matches.probe, new: keys.group() },
+        ScdType::Type1 => Touched { rows: matches.rows, group: matches.probe, new: keys.group },
         ScdType::Type2 => stretches(layout, kept, &incoming, &keys, &matches)?,
     };
     let all: Vec<usize> = (0..incoming.len()).collect();
@@ -36,14 +36,15 @@ pub(super) fn near(
     let count = row_number(touched.rows.len())?;
     let mut group = touched.group;
     group.extend(touched.new);
-    Events::try_new(layout, concat_columns(&columns, &incoming)?, count, group)
+    let columns = if count == 0 { incoming } else { concat_columns(&columns, &incoming)? };
+    Events::try_new(layout, columns, count, group)
 }
 
 /// All kept events, with the incoming ones.
 pub(super) fn all(layout: &Layout, kept: &Arrangement, incoming: &[ArrayRef]) -> Result<Events> {
     let kept = ZBatch::concat(&layout.schema, &kept.scan(SCAN_ROWS)?)?;
     let columns = concat_columns(kept.rows().columns(), incoming)?;
-    let group = Keys::try_new(layout, &columns)?.group();
+    let group = Keys::try_new(layout, &columns)?.group;
     Events::try_new(layout, columns, row_number(kept.num_rows())?, group)
 }
 
@@ -103,7 +104,9 @@ impl Touched {
 /// Events by key.
 #[derive(Debug)]
 struct Keys {
-    /// All events, by key and sequence.
+    /// The number of each event's key, in the order in which keys are first met.
+    group: Vec<u32>,
+    /// All events, by number of key and sequence.
     order: Vec<u32>,
     /// Where each key ends in `order`.
     ends: Vec<usize>,
@@ -111,33 +114,27 @@ struct Keys {
 
 impl Keys {
     fn try_new(layout: &Layout, columns: &[ArrayRef]) -> Result<Self> {
-        let mut by = layout.keys.clone();
-        let keys = Codes::of(columns, &by)?;
-        by.push(layout.sequence());
-        let keys_and_sequences = Codes::of(columns, &by)?;
-        let mut order: Vec<u32> = (0..row_number(columns[layout.sequence()].len())?).collect();
-        order.sort_by(|&a, &b| keys_and_sequences.cmp(a, b));
-        let mut ends = Vec::new();
+        let keys: Vec<ArrayRef> = layout.keys.iter().map(|&at| columns[at].clone()).collect();
+        let key = keys.iter().map(|column| column.data_type().clone()).collect();
+        let mut table = GroupTable::try_new(&GroupSpec { key, accumulators: Vec::new() })?;
+        let count = columns[layout.sequence()].len();
+        row_number(count)?;
+        let group = table.upsert(&keys, count)?;
+        let sequence = Sequence::try_new(&columns[layout.sequence()])?;
+        let order = sequence.order(&group, |_| 0);
+        let mut ends = vec![0; table.len()];
+        group.iter().for_each(|&group| ends[group as usize] += 1);
         let mut end = 0;
-        for same in order.chunk_by(|&a, &b| keys.eq(a, b)) {
-            end += same.len();
-            ends.push(end);
+        for count in &mut ends {
+            end += *count;
+            *count = end;
         }
-        Ok(Self { order, ends })
+        Ok(Self { group, order, ends })
     }
 
     fn starts(&self) -> impl Iterator<Item = usize> {
         let firsts = usize::from(!self.ends.is_empty());
         std::iter::repeat_n(0, firsts).chain(self.ends.iter().copied()).take(self.ends.len())
-    }
-
-    /// The number of each event's key.
-    fn group(&self) -> Vec<u32> {
-        let mut group = vec![0; self.order.len()];
-        for ((number, start), &end) in (0..).zip(self.starts()).zip(&self.ends) {
-            self.order[start..end].iter().for_each(|&event| group[event as usize] = number);
-        }
-        group
     }
 }
 

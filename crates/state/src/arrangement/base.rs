@@ -20,8 +20,6 @@ pub(super) struct Base {
     pub(super) sort: SortKeys,
     pub(super) live: LiveSet,
     keys: Keys,
-    /// Sum of the weights of each key.
-    totals: Vec<i64>,
 }
 
 /// The rows of a key, and the weight of the first.
@@ -42,19 +40,10 @@ impl Base {
                 (run, starts)
             }
         };
-        let ends = starts.iter().skip(1).copied().chain([row_number(run.len())]);
-        let totals = starts
-            .iter()
-            .zip(ends)
-            .map(|(&start, end)| {
-                let weights = run.weights[start as usize..end as usize].iter();
-                weights.copied().try_fold(0_i64, i64::checked_add).ok_or_else(weight_overflow)
-            })
-            .collect::<Result<Vec<_>>>()?;
         let keys = Keys::new(&run.hashes, &starts);
         let live = LiveSet::of_weights(&run.weights);
         let Run { columns, weights, sort, .. } = run;
-        Ok(Self { columns, weights, sort, live, keys, totals })
+        Ok(Self { columns, weights, sort, live, keys })
     }
 
     /// Number of rows, those of weight 0 included.
@@ -143,13 +132,7 @@ impl Base {
         Span { rows, first_weight }
     }
 
-    /// Sum of the weights of a key.
-    pub(super) fn total_of(&self, key: u32) -> i64 {
-        self.totals[key as usize]
-    }
-
-    /// The base row that equals each of `rows` of the whole rows `columns`, or [`NONE`], with its
-    /// key.
+    /// The base row that equals each of `rows` of the whole rows `columns`, or [`NONE`].
     pub(super) fn find_rows(
         &self,
         layout: &Layout,
@@ -157,16 +140,13 @@ impl Base {
         hashes: &[u64],
         sort: &SortKeys,
         rows: &[u32],
-    ) -> Result<Vec<(u32, u32)>> {
+    ) -> Result<Vec<u32>> {
         let keys = self.find_keys(layout, &layout.key_of(columns), hashes, rows)?;
         let mut found: Vec<(u32, u32)> = keys
             .into_iter()
             .zip(rows)
             .map(|(key, &row)| (if key == NONE { NONE } else { self.search(key, sort, row) }, key))
             .collect();
-        if sort.are_exact() {
-            return Ok(found);
-        }
         let hits: Vec<usize> = (0..rows.len()).filter(|&i| found[i].0 != NONE).collect();
         let left: Vec<u32> = hits.iter().map(|&i| rows[i]).collect();
         let right: Vec<u32> = hits.iter().map(|&i| found[i].0).collect();
@@ -185,7 +165,7 @@ impl Base {
                 }
             }
         }
-        Ok(found)
+        Ok(found.into_iter().map(|(row, _)| row).collect())
     }
 
     /// The first row of a key that has the sort key of row `row`, or [`NONE`].
@@ -204,14 +184,12 @@ impl Base {
         if start < end && self.sort.compare(start, sort, row).is_eq() { start } else { NONE }
     }
 
-    /// Adds to the weight of a row of a key.
-    pub(super) fn add(&mut self, row: u32, key: u32, weight: i64) -> Result<()> {
+    /// Adds to the weight of a row.
+    pub(super) fn add(&mut self, row: u32, weight: i64) -> Result<()> {
         let row = row as usize;
         let before = self.weights[row];
         let after = before.checked_add(weight).ok_or_else(weight_overflow)?;
         self.weights[row] = after;
-        let total = &mut self.totals[key as usize];
-        *total = total.checked_add(weight).ok_or_else(weight_overflow)?;
         match (before, after) {
             (0, 0) => {}
             (0, _) => self.live.insert(row),
@@ -225,7 +203,7 @@ impl Base {
     pub(super) fn memory_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(|c| c.get_array_memory_size()).sum();
         columns
-            + (self.weights.capacity() + self.totals.capacity()) * 8
+            + self.weights.capacity() * 8
             + self.sort.memory_bytes()
             + self.live.memory_bytes()
             + self.keys.memory_bytes()

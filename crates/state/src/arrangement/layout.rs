@@ -1,8 +1,9 @@
 //! What an arrangement's spec means for its rows: their keys, and their order within a key.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, UInt64Array, new_null_array};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
@@ -17,10 +18,12 @@ pub(super) struct Layout {
     key: Vec<usize>,
     /// Columns that are not of the key: what tells the rows of a key apart.
     rest: Vec<usize>,
-    /// The rest as `sorter` takes it: columns of the order first.
+    /// Columns of the order.
     sorted: Vec<usize>,
-    /// Encodes `sorted`; without it rows of a key are ordered by hash.
+    /// Encodes them and the hash of the row; without it rows of a key are ordered by hash.
     sorter: Option<RowConverter>,
+    /// Bytes of each sort key, where all have the same number.
+    stride: Option<usize>,
     /// Equal key hashes mean equal keys (but for the hash of NULL).
     hash_is_exact: bool,
     null_hash: u64,
@@ -52,10 +55,17 @@ impl Layout {
         let sorter = if sorted.is_empty() {
             None
         } else {
-            let ties: Vec<usize> = rest.iter().copied().filter(|c| !sorted.contains(c)).collect();
-            fields.extend(ties.iter().map(|&c| SortField::new(data_type(c))));
-            sorted.extend(ties);
+            fields.push(SortField::new(DataType::UInt64));
             Some(RowConverter::new(fields)?)
+        };
+        let is_fixed = |&c: &usize| spec.schema.field(c).data_type().primitive_width().is_some();
+        let stride = match &sorter {
+            Some(sorter) if sorted.iter().all(is_fixed) => {
+                let types = sorted.iter().map(|&c| data_type(c)).chain([DataType::UInt64]);
+                let nulls: Vec<ArrayRef> = types.map(|t| new_null_array(&t, 1)).collect();
+                Some(sorter.convert_columns(&nulls)?.row(0).data().len())
+            }
+            _ => None,
         };
         let key_types: Vec<DataType> = spec.key.iter().map(|&c| data_type(c)).collect();
         let hash_is_exact = hash_is_exact(&key_types);
@@ -66,6 +76,7 @@ impl Layout {
             rest,
             sorted,
             sorter,
+            stride,
             hash_is_exact,
             null_hash: null_hash(),
             #[cfg(test)]
@@ -121,12 +132,14 @@ impl Layout {
 
     /// The sort keys of whole rows.
     pub(super) fn sort_keys(&self, columns: &[ArrayRef], num_rows: usize) -> Result<SortKeys> {
+        let hashes = self.hashes(columns, num_rows)?;
         Ok(match &self.sorter {
-            None => SortKeys::Hashes(self.hashes(columns, num_rows)?),
+            None => SortKeys::Hashes(hashes),
             Some(sorter) => {
-                let sorted: Vec<ArrayRef> =
+                let mut sorted: Vec<ArrayRef> =
                     self.sorted.iter().map(|&c| columns[c].clone()).collect();
-                SortKeys::Bytes(sorter.convert_columns(&sorted)?)
+                sorted.push(Arc::new(UInt64Array::from(hashes)));
+                SortKeys::of_rows(sorter.convert_columns(&sorted)?, self.stride)
             }
         })
     }
@@ -135,7 +148,7 @@ impl Layout {
     pub(super) fn empty_sort_keys(&self) -> SortKeys {
         match &self.sorter {
             None => SortKeys::Hashes(Vec::new()),
-            Some(sorter) => SortKeys::Bytes(sorter.empty_rows(0, 0)),
+            Some(sorter) => SortKeys::of_rows(sorter.empty_rows(0, 0), self.stride),
         }
     }
 
@@ -211,12 +224,20 @@ fn alike(a: &DataType, b: &DataType) -> bool {
 pub(super) enum SortKeys {
     /// Hash of the whole row; different rows may share one.
     Hashes(Vec<u64>),
-    /// Bytes of the order columns, then of all others outside the key; different rows of a key
-    /// differ in them.
+    /// Bytes of the order columns, then of the hash of the whole row.
     Bytes(Rows),
+    /// The same, where each has this number of bytes.
+    Fixed(usize, Vec<u8>),
 }
 
 impl SortKeys {
+    fn of_rows(rows: Rows, stride: Option<usize>) -> Self {
+        let Some(stride) = stride else { return Self::Bytes(rows) };
+        let mut bytes = Vec::with_capacity(rows.num_rows() * stride);
+        rows.iter().for_each(|row| bytes.extend_from_slice(row.data()));
+        Self::Fixed(stride, bytes)
+    }
+
     /// How row `i` compares with row `j` of `other`, which is of the same layout.
     #[inline]
     pub(super) fn compare(&self, i: u32, other: &Self, j: u32) -> Ordering {
@@ -224,15 +245,12 @@ impl SortKeys {
         match (self, other) {
             (Self::Hashes(left), Self::Hashes(right)) => left[i].cmp(&right[j]),
             (Self::Bytes(left), Self::Bytes(right)) => left.row(i).data().cmp(right.row(j).data()),
+            (Self::Fixed(stride, left), Self::Fixed(_, right)) => {
+                left[i * stride..(i + 1) * stride].cmp(&right[j * stride..(j + 1) * stride])
+            }
             // One layout makes keys of one kind.
-            (Self::Hashes(_), Self::Bytes(_)) => Ordering::Less,
-            (Self::Bytes(_), Self::Hashes(_)) => Ordering::Greater,
+            _ => Ordering::Equal,
         }
-    }
-
-    /// True when rows of a key with equal sort keys are equal.
-    pub(super) fn are_exact(&self) -> bool {
-        matches!(self, Self::Bytes(_))
     }
 
     /// Appends row `i` of `other`, which is of the same layout.
@@ -240,7 +258,11 @@ impl SortKeys {
         match (self, other) {
             (Self::Hashes(keys), Self::Hashes(other)) => keys.push(other[i as usize]),
             (Self::Bytes(keys), Self::Bytes(other)) => keys.push(other.row(i as usize)),
-            (Self::Hashes(_), Self::Bytes(_)) | (Self::Bytes(_), Self::Hashes(_)) => {}
+            (Self::Fixed(stride, keys), Self::Fixed(_, other)) => {
+                let at = i as usize * *stride;
+                keys.extend_from_slice(&other[at..at + *stride]);
+            }
+            _ => {}
         }
     }
 
@@ -249,6 +271,7 @@ impl SortKeys {
         match self {
             Self::Hashes(keys) => keys.capacity() * 8,
             Self::Bytes(keys) => keys.size(),
+            Self::Fixed(_, keys) => keys.capacity(),
         }
     }
 }

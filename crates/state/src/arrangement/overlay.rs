@@ -35,8 +35,6 @@ pub(super) struct Group {
     hash: u64,
     /// A row that shows the key, live or not.
     key_row: u32,
-    /// Sum of the weights.
-    pub(super) total: i64,
     /// Live rows.
     pub(super) rows: SortedRows,
 }
@@ -172,7 +170,7 @@ impl Overlay {
             .map(|(&g, &row)| if g == NONE { NONE } else { search(g, row).unwrap_or(NONE) })
             .collect();
         let hits: Vec<usize> = (0..rows.len()).filter(|&i| found[i] != NONE).collect();
-        if sort.are_exact() || hits.is_empty() {
+        if hits.is_empty() {
             return Ok(found);
         }
         let left: Vec<u32> = hits.iter().map(|&i| rows[i]).collect();
@@ -207,9 +205,6 @@ impl Overlay {
             if self.sort.compare(ours, sort, row).is_ne() {
                 break;
             }
-            if sort.are_exact() {
-                return Ok(Some(ours));
-            }
             let other = self.gather(layout.rest_columns(), &[ours])?;
             if equal_pairs(rest, &[row], &other, &[0])? == [true] {
                 return Ok(Some(ours));
@@ -225,11 +220,10 @@ impl Overlay {
         let before = *sum;
         *sum = before.checked_add(weight).ok_or_else(weight_overflow)?;
         let after = *sum;
-        let group = &mut self.groups[self.group_of[row as usize] as usize];
-        group.total = group.total.checked_add(weight).ok_or_else(weight_overflow)?;
         if (before == 0) == (after == 0) {
             return Ok(());
         }
+        let group = &mut self.groups[self.group_of[row as usize] as usize];
         let sort = &self.sort;
         let mut place = group.rows.lower_bound(|r| sort.compare(r, sort, row).is_lt());
         if before == 0 {
@@ -308,7 +302,7 @@ impl Overlay {
     }
 
     fn add_group(&mut self, hash: u64, key_row: u32) -> u32 {
-        self.groups.push(Group { hash, key_row, total: 0, rows: SortedRows::new() });
+        self.groups.push(Group { hash, key_row, rows: SortedRows::new() });
         row_number(self.groups.len() - 1)
     }
 
@@ -328,7 +322,6 @@ impl Overlay {
             }
         }
         let group = &mut self.groups[self.group_of[row as usize] as usize];
-        group.total = group.total.checked_add(weight).ok_or_else(weight_overflow)?;
         self.list_bytes += group.rows.insert(place, row);
         self.live_rows += 1;
         Ok(())

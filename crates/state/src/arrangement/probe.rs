@@ -1,4 +1,4 @@
-//! Probes: rows, weights and totals by key.
+//! Probes: rows and their weights by key.
 
 use std::cmp::Ordering;
 
@@ -20,8 +20,6 @@ struct Found {
     base: Vec<u32>,
     /// For each, its group in the overlay or [`NONE`].
     overlay: Vec<u32>,
-    /// Number of probing rows.
-    count: usize,
 }
 
 impl Arrangement {
@@ -63,22 +61,6 @@ impl Arrangement {
         }
     }
 
-    pub(super) fn totals(&self, key: &[ArrayRef], null_equals_null: bool) -> Result<Vec<i64>> {
-        let found = self.find(key, null_equals_null)?;
-        let mut totals = vec![0_i64; found.count];
-        for (i, &row) in found.rows.iter().enumerate() {
-            let total = &mut totals[row as usize];
-            if found.base[i] != NONE {
-                *total = self.base.total_of(found.base[i]);
-            }
-            if found.overlay[i] != NONE {
-                let more = self.overlay.group(found.overlay[i]).total;
-                *total = total.checked_add(more).ok_or_else(super::base::weight_overflow)?;
-            }
-        }
-        Ok(totals)
-    }
-
     fn find(&self, key: &[ArrayRef], null_equals_null: bool) -> Result<Found> {
         let key = &self.layout.conform_key(key)?;
         let count = key.first().map_or(1, |column| column.len());
@@ -86,7 +68,7 @@ impl Arrangement {
         let hashes = self.layout.hashes(key, count)?;
         let base = self.base.find_keys(&self.layout, key, &hashes, &rows)?;
         let overlay = self.overlay.find_keys(&self.layout, key, &hashes, &rows)?;
-        Ok(Found { rows, base, overlay, count })
+        Ok(Found { rows, base, overlay })
     }
 
     fn match_base(&self, matches: &mut Matches, probe: u32, base: &Span, limit: usize) {
