@@ -78,6 +78,7 @@ impl Scenario for Scd2 {
             ignore_null: Vec::new(),
             scd_type: ScdType::Type2,
             truncates: false,
+            retention: None,
         })?;
         let mut builder = CircuitBuilder::new();
         let events = builder.source("events", schema())?;

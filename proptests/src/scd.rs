@@ -28,8 +28,16 @@ type Drawn = (Vec<u8>, Vec<Vec<Vec<u8>>>, u64);
 
 pub(crate) fn laws() -> Vec<LawTest> {
     vec![
-        LawTest { name: "scd", run: |settings| merge(settings, false) },
-        LawTest { name: "scd, one key with many versions", run: |settings| merge(settings, true) },
+        LawTest { name: "scd", run: |settings| merge(settings, false, false) },
+        LawTest {
+            name: "scd, one key with many versions",
+            run: |settings| merge(settings, true, false),
+        },
+        LawTest { name: "scd with a retention", run: |settings| merge(settings, false, true) },
+        LawTest {
+            name: "scd with a retention, one key with many versions",
+            run: |settings| merge(settings, true, true),
+        },
     ]
 }
 
@@ -44,10 +52,12 @@ struct Flow {
     columns: Vec<usize>,
     tracked: Vec<bool>,
     ignore_null: Vec<bool>,
+    /// How late an event may be; all others are dropped.
+    retention: Option<u64>,
 }
 
 impl Flow {
-    fn draw(tape: &mut Tape<'_>) -> Self {
+    fn draw(tape: &mut Tape<'_>, is_retained: bool) -> Self {
         let type_2 = tape.choose(2) == 0;
         let mut mask = |per_256| (0..VALUES).map(|_| tape.chance(per_256)).collect::<Vec<bool>>();
         let ignore_null = mask(60);
@@ -56,11 +66,31 @@ impl Flow {
         Self {
             type_2,
             truncates: !type_2 && tape.chance(128),
-            composite: tape.chance(80),
+            composite: tape.chance(80) && !is_retained,
             tracked: if tape.chance(100) { vec![true; VALUES] } else { tracked },
             ignore_null: if tape.chance(128) { ignore_null } else { vec![false; VALUES] },
             columns,
+            retention: is_retained.then(|| tape.pick(&[0, 1, 2, 5, 40])),
         }
+    }
+
+    /// The events that are not too late for the batch that they come in. Truncates never are.
+    fn accepted(&self, batches: &[Vec<SourceEvent>]) -> Vec<SourceEvent> {
+        let Some(retention) = self.retention else { return batches.concat() };
+        let number = |event: &SourceEvent| match event.sequence.first() {
+            Some(Value::Int(number)) => *number,
+            _ => 0,
+        };
+        let mut out: Vec<SourceEvent> = Vec::new();
+        for batch in batches {
+            let changes = out.iter().filter(|event| event.kind != EventKind::Truncate);
+            let watermark = changes.map(number).max().map(|number| number - i128::from(retention));
+            let is_late = |event: &&SourceEvent| {
+                event.kind != EventKind::Truncate && watermark.is_some_and(|w| number(event) < w)
+            };
+            out.extend(batch.iter().filter(|event| !is_late(event)).cloned());
+        }
+        out
     }
 
     /// Target columns that are no keys, in the target's order.
@@ -90,6 +120,7 @@ impl Flow {
             ignore_null: chosen(&self.ignore_null),
             scd_type: if self.type_2 { ScdType::Type2 } else { ScdType::Type1 },
             truncates: self.truncates,
+            retention: self.retention,
         }
     }
 
@@ -256,8 +287,8 @@ fn drawn(hot: bool) -> impl Strategy<Value = Drawn> {
     (vec(any::<u8>(), 0..24), vec(vec(vec(any::<u8>(), 0..12), events), 1..7), any::<u64>())
 }
 
-fn merge(settings: Settings, hot: bool) -> Result<(), String> {
-    let flow = |bytes: &[u8]| Flow::draw(&mut Tape::new(bytes));
+fn merge(settings: Settings, hot: bool, is_retained: bool) -> Result<(), String> {
+    let flow = |bytes: &[u8]| Flow::draw(&mut Tape::new(bytes), is_retained);
     check(
         settings,
         &drawn(hot),
@@ -286,12 +317,16 @@ fn check_flow(flow: &Flow, batches: &[Vec<SourceEvent>], seed: u64) -> Result<()
     let subject = Subject {
         make: &|options| flow.circuit(options),
         output: "target",
-        oracle: &|prefix| flow.target(&batches[..prefix.len()].concat()),
+        oracle: &|prefix| flow.target(&flow.accepted(&batches[..prefix.len()])),
     };
-    let laws = [Law::Correct, Law::Canonical, Law::Chunking, Law::Restart, Law::Idle, Law::Shards];
+    let mut laws = vec![Law::Correct, Law::Canonical, Law::Restart, Law::Idle, Law::Shards];
+    // With a retention it matters which events come together.
+    if flow.retention.is_none() {
+        laws.push(Law::Chunking);
+    }
     check_laws(&subject, &laws, &epochs, seed)?;
     check_net(flow, &epochs)?;
-    check_order(flow, batches, seed)
+    if flow.retention.is_some() { Ok(()) } else { check_order(flow, batches, seed) }
 }
 
 /// The operator itself emits net differences: consolidation finds nothing to cancel.

@@ -47,6 +47,7 @@ impl Flow {
             ignore_null: ignore_null.iter().map(at).collect(),
             scd_type,
             truncates,
+            retention: None,
         };
         let mut builder = CircuitBuilder::new();
         let events = builder.source("events", spec.input.clone()).unwrap();

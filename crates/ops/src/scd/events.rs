@@ -1,6 +1,7 @@
 //! [`Events`]: the kept and the new events of the touched keys, side by side, in order.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::ScalarBuffer;
@@ -23,6 +24,8 @@ pub(super) struct Events {
     /// Which events are looked at together: those of one key, or of one stretch of it. Groups of
     /// later stretches are greater.
     pub(super) group: Vec<u32>,
+    /// Groups that are not all of a key's kept events.
+    pub(super) partial: HashSet<u32>,
     /// All events by group, sequence, deletes before upserts, kept before new.
     pub(super) order: Vec<u32>,
     kinds: ScalarBuffer<i8>,
@@ -39,6 +42,7 @@ impl Events {
         columns: Vec<ArrayRef>,
         kept: u32,
         group: Vec<u32>,
+        partial: HashSet<u32>,
     ) -> Result<Self> {
         let kinds = columns[layout.kind()].as_primitive::<Int8Type>().values().clone();
         let sequence = Sequence::try_new(&columns[layout.sequence()])?;
@@ -52,7 +56,8 @@ impl Events {
         };
         // Deletes before upserts, kept events before new ones.
         let order = sequence.order(&group, |row| KIND_TRUNCATE.abs_diff(kinds[row as usize]));
-        Ok(Self { columns, kept, group, order, kinds, sequence, plain, ignored: ignored?, tracked })
+        let ignored = ignored?;
+        Ok(Self { columns, kept, group, partial, order, kinds, sequence, plain, ignored, tracked })
     }
 
     pub(super) fn is_delete(&self, event: u32) -> bool {
@@ -83,6 +88,11 @@ impl Events {
 
     pub(super) fn eq_tracked(&self, a: u32, b: u32) -> bool {
         self.tracked.as_ref().unwrap_or(&self.plain).eq(a, b)
+    }
+
+    /// True when the event's sequence is a number below `watermark`.
+    pub(super) fn is_below(&self, event: u32, watermark: u64) -> bool {
+        self.sequence.number(event).is_some_and(|number| number < watermark)
     }
 
     /// For each event, whether its sequence is at or below the one row of `bound`.

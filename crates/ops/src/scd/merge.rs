@@ -20,7 +20,8 @@
 //!
 //! **State.** Slot 0: the events that can still matter, ordered by sequence: for type 1 at most two
 //! per key and one per ignored column; for type 2 one per key and sequence, which includes deletes
-//! and upserts that show in no version. Slot 1, with truncates: the greatest truncate sequence.
+//! and upserts that show in no version. Then, with truncates: the greatest truncate sequence. Then, with a
+//! retention: the greatest sequence; what lies further behind it is kept only as far as it holds now.
 //!
 //! **Nulls.** A NULL key or sequence is refused (`AUTOCDC_MICROBATCH_VALIDATION`), except the key
 //! of a truncate. NULL equals NULL among tracked columns. NULL is least in composite sequences.
@@ -29,6 +30,7 @@
 //! above one is a duplicate and changes nothing.
 
 use std::borrow::Cow;
+use std::sync::atomic::{self, AtomicU64};
 use std::sync::{Mutex, PoisonError};
 
 use arrow::array::{ArrayRef, RecordBatch};
@@ -43,6 +45,7 @@ use crate::scd::gather;
 use crate::scd::incoming::{Incoming, greatest};
 use crate::scd::layout::Layout;
 use crate::scd::normal::{Normal, Rules};
+use crate::scd::retention::Horizon;
 use crate::scd::touched;
 use crate::scd::versions::{Versions, difference};
 use crate::scd::{ScdSpec, ScdType};
@@ -55,6 +58,7 @@ pub struct ScdMerge {
     scd: ScdSpec,
     layout: Layout,
     conflicts: Mutex<Conflicts>,
+    late: AtomicU64,
 }
 
 impl ScdMerge {
@@ -62,8 +66,10 @@ impl ScdMerge {
     pub fn try_new(scd: ScdSpec) -> Result<Self> {
         scd.validate()?;
         let layout = Layout::try_new(&scd)?;
-        let exchange =
-            if scd.truncates { Exchange::Single } else { Exchange::ByKey(scd.keys.clone()) };
+        let exchange = match scd.truncates || scd.retention.is_some() {
+            true => Exchange::Single,
+            false => Exchange::ByKey(scd.keys.clone()),
+        };
         let spec = OperatorSpec {
             name: "ScdMerge",
             detail: detail(&scd),
@@ -73,7 +79,7 @@ impl ScdMerge {
             algebra: Algebra::NonLinear,
             output_is_set: true,
         };
-        Ok(Self { spec, scd, layout, conflicts: Mutex::default() })
+        Ok(Self { spec, scd, layout, conflicts: Mutex::default(), late: AtomicU64::new(0) })
     }
 
     /// Checks events as a step does, without applying them: an error of a step leaves the state
@@ -89,6 +95,12 @@ impl ScdMerge {
         std::mem::take(&mut *self.conflicts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Takes the number of events that came too late since the last call; see
+    /// [`ScdSpec::retention`].
+    pub fn take_late(&self) -> u64 {
+        self.late.swap(0, atomic::Ordering::Relaxed)
+    }
+
     fn rules<'a>(&'a self, dead: Option<&'a [bool]>) -> Rules<'a> {
         Rules { layout: &self.layout, scd_type: self.scd.scd_type, dead }
     }
@@ -98,6 +110,7 @@ impl ScdMerge {
         &self,
         events: &Events,
         bound: Option<&ArrayRef>,
+        watermark: Option<u64>,
         out: &mut dyn Output,
     ) -> Result<ZBatch> {
         let before = self.rules(None);
@@ -115,7 +128,13 @@ impl ScdMerge {
             let mut conflicts = self.conflicts.lock().unwrap_or_else(PoisonError::into_inner);
             conflicts.add(&self.layout, &events.columns, &clashes)?;
         }
-        gather::kept_change(&self.layout, events, &normal)
+        match watermark {
+            None => gather::kept_change(&self.layout, events, &normal),
+            Some(watermark) => {
+                let unsettled = normal.unsettled(after, events, watermark);
+                gather::kept_change(&self.layout, events, &unsettled)
+            }
+        }
     }
 }
 
@@ -144,20 +163,35 @@ impl Operator for ScdMerge {
         if delta.is_empty() {
             return Ok(());
         }
-        let Some((kept, rest)) = state.split_first_mut() else { return Err(wrong_arity()) };
+        let Some((kept, mut rest)) = state.split_first_mut() else { return Err(wrong_arity()) };
         let kept = kept.rows()?;
-        let incoming = Incoming::try_new(&self.scd, &self.layout, &delta)?;
+        let mut incoming = Incoming::try_new(&self.scd, &self.layout, &delta)?;
         let mut bound = None;
-        let mut moved = false;
-        if let Some(truncated) = rest.first_mut() {
-            (bound, moved) = raise_bound(truncated.rows()?, incoming.truncate)?;
+        let mut is_whole = false;
+        if self.scd.truncates {
+            let Some((truncated, others)) = rest.split_first_mut() else {
+                return Err(wrong_arity());
+            };
+            (bound, is_whole) = raise_bound(truncated.rows()?, incoming.truncate)?;
+            rest = others;
         }
-        let events = if moved {
+        let mut watermark = None;
+        if let (Some(retention), Some(slot)) = (self.scd.retention, rest.first_mut()) {
+            let slot = slot.rows()?;
+            let mut horizon = Horizon::load(slot, retention)?;
+            let late;
+            (incoming.columns, late) =
+                horizon.without_late(incoming.columns, self.layout.sequence())?;
+            self.late.fetch_add(late, atomic::Ordering::Relaxed);
+            is_whole |= horizon.advance(slot, &incoming.columns[self.layout.sequence()])?;
+            watermark = horizon.watermark()?;
+        }
+        let events = if is_whole {
             touched::all(&self.layout, kept, &incoming.columns)?
         } else {
             touched::near(&self.layout, self.scd.scd_type, kept, incoming.columns)?
         };
-        let change = self.merge(&events, bound.as_ref(), out)?;
+        let change = self.merge(&events, bound.as_ref(), watermark, out)?;
         kept.apply(&change)
     }
 }
@@ -214,6 +248,10 @@ fn slots(scd: &ScdSpec, layout: &Layout) -> Vec<SlotSpec> {
             order: vec![],
         }));
     }
+    if scd.retention.is_some() {
+        let sequence = scd.input.field(scd.sequence).data_type();
+        slots.push(SlotSpec::Rows(Horizon::slot(sequence)));
+    }
     slots
 }
 
@@ -234,6 +272,9 @@ fn detail(scd: &ScdSpec) -> String {
     }
     if scd.truncates {
         detail.push_str(", truncates");
+    }
+    if let Some(retention) = scd.retention {
+        detail.push_str(&format!(", up to {retention} late"));
     }
     detail
 }

@@ -8,6 +8,7 @@ mod incoming;
 mod layout;
 mod merge;
 mod normal;
+mod retention;
 mod sequence;
 mod snapshot;
 mod spec;

@@ -9,6 +9,7 @@
 //!   with them, its last delete, its last upsert, and the last upsert that fills each column.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use crate::scd::ScdType;
 use crate::scd::events::Events;
@@ -122,6 +123,52 @@ impl Normal {
         }
         retain(&mut self.base, from, &keep);
         self.ignored.iter_mut().for_each(|column| retain(column, from, &keep));
+    }
+
+    /// Without the events that no event at or above `watermark` can give another meaning: those up to
+    /// a delete below it, and in type 2 those before the run of the last upsert below it, whose
+    /// versions have ended for good.
+    pub(super) fn unsettled(&self, rules: Rules<'_>, events: &Events, watermark: u64) -> Self {
+        let mut kept = Self::empty(rules.layout);
+        let (mut start, count) = (0, self.base.len());
+        while start < count {
+            let first = self.base[start];
+            let same = |&&event: &&u32| events.same_group(first, event);
+            let end = start + self.base[start..].iter().take_while(same).count();
+            let from = match events.partial.contains(&events.group[first as usize]) {
+                true => start,
+                false => self.unsettled_from(rules, events, watermark, start..end),
+            };
+            kept.base.extend_from_slice(&self.base[from..end]);
+            for (kept, column) in kept.ignored.iter_mut().zip(&self.ignored) {
+                kept.extend_from_slice(&column[from..end]);
+            }
+            start = end;
+        }
+        kept
+    }
+
+    /// The first event of a group that is not settled.
+    fn unsettled_from(
+        &self,
+        rules: Rules<'_>,
+        events: &Events,
+        watermark: u64,
+        group: Range<usize>,
+    ) -> usize {
+        let is_old = |&at: &usize| events.is_below(self.base[at], watermark);
+        let old = group.clone().take_while(is_old).count();
+        let old = group.start..group.start + old;
+        let delete = old.clone().rev().find(|&at| events.is_delete(self.base[at]));
+        let life = delete.map_or(old.start, |delete| delete + 1);
+        if rules.scd_type == ScdType::Type1 || !self.ignored.is_empty() || life == old.end {
+            return life;
+        }
+        let mut run = old.end - 1;
+        while run > life && events.eq_tracked(self.base[run - 1], self.base[run]) {
+            run -= 1;
+        }
+        run
     }
 
     /// True when the event at `at` is the event `event` as it stands, with nothing merged in.

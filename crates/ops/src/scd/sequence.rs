@@ -27,6 +27,14 @@ impl Sequence {
         }
     }
 
+    /// The number of an event, if sequences are numbers.
+    pub(super) fn number(&self, event: u32) -> Option<u64> {
+        match self {
+            Self::Numbers(numbers) => numbers.get(event as usize).copied(),
+            Self::Codes(_) => None,
+        }
+    }
+
     pub(super) fn cmp(&self, a: u32, b: u32) -> Ordering {
         match self {
             Self::Numbers(numbers) => numbers[a as usize].cmp(&numbers[b as usize]),
@@ -72,18 +80,22 @@ impl Sequence {
     }
 }
 
-/// Numbers that compare as the values do; `None` for types that are no numbers of 64 bits.
-fn numbers(column: &ArrayRef) -> Result<Option<Vec<u64>>> {
-    const SIGN: u64 = 1 << 63;
-    let is_number = match column.data_type() {
-        DataType::UInt64 => {
-            return Ok(Some(column.as_primitive::<UInt64Type>().values().to_vec()));
-        }
+/// Types whose values are numbers of 64 bits.
+pub(super) fn is_number(data_type: &DataType) -> bool {
+    match data_type {
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) => true,
         other => other.is_integer(),
-    };
-    if !is_number || column.null_count() > 0 {
+    }
+}
+
+/// Numbers that compare as the values do; `None` for types that are no numbers of 64 bits.
+pub(super) fn numbers(column: &ArrayRef) -> Result<Option<Vec<u64>>> {
+    const SIGN: u64 = 1 << 63;
+    if !is_number(column.data_type()) || column.null_count() > 0 {
         return Ok(None);
+    }
+    if let Some(numbers) = column.as_primitive_opt::<UInt64Type>() {
+        return Ok(Some(numbers.values().to_vec()));
     }
     let column = match column.data_type() {
         // Days are 32 bits and cast to no other.

@@ -6,6 +6,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::row::{RowConverter, SortField};
 use deltaic_batch::{Error, Result};
 
+use crate::scd::sequence::is_number;
+
 /// Kind of an event: an upsert.
 pub const KIND_UPSERT: i8 = 0;
 /// Kind of an event: a delete of its key.
@@ -47,6 +49,11 @@ pub struct ScdSpec {
     pub scd_type: ScdType,
     /// Truncate events are possible (type 1 only); all events then meet in one shard.
     pub truncates: bool,
+    /// How far behind the greatest sequence of earlier steps an event may be, in units of the
+    /// sequence (numbers; days of a date; units of a timestamp). What is older is dropped and
+    /// counted, and what it could have changed is no longer kept; all events then meet in one shard.
+    /// `None`: no event is too late, and everything that a late one needs is kept for ever.
+    pub retention: Option<u64>,
 }
 
 impl ScdSpec {
@@ -95,6 +102,16 @@ impl ScdSpec {
                 ),
             )
             .hint("sequence by a number, string, date, timestamp, or a struct of these"));
+        }
+        if self.retention.is_some() && !is_number(self.input.field(self.sequence).data_type()) {
+            return Err(Error::user(
+                "SCD_RETENTION",
+                format!(
+                    "a retention needs a sequence of whole numbers, dates or timestamps, not {}",
+                    self.input.field(self.sequence).data_type()
+                ),
+            )
+            .hint("sequence by one such column, or leave the retention out"));
         }
         let clash = self.columns.iter().map(|&c| self.input.field(c).name());
         if self.scd_type == ScdType::Type2 {

@@ -29,6 +29,7 @@ fn spec(scd_type: ScdType) -> ScdSpec {
         ignore_null: vec![],
         scd_type,
         truncates: false,
+        retention: None,
     }
 }
 
@@ -305,4 +306,39 @@ fn wrong_specs_are_refused() {
     assert_eq!(refused(ScdSpec { columns: vec![0, 1], ..type_2() }), "SCD_COLUMN_NOT_SELECTED");
     assert_eq!(refused(ScdSpec { truncates: true, ..type_2() }), "SCD_TRUNCATE_TYPE_2");
     assert_eq!(refused(ScdSpec { columns: vec![0, 9], ..type_2() }), "SCD_SPEC");
+}
+
+#[test]
+fn a_retention_drops_what_is_late_and_keeps_what_holds() {
+    let mut run = Run::new(ScdSpec { retention: Some(10), ..spec(ScdType::Type2) });
+    run.step("+ 1 | a | x | 1 | 0\n+ 1 | b | x | 5 | 0\n+ 2 | c | x | 4 | 0\n+ 2 | c | x | 6 | 1");
+    run.step("+ 3 | d | x | 30 | 0");
+    assert_eq!(run.merge.take_late(), 0);
+    // 20 is ten behind the greatest; 19 is too late, whatever its key.
+    assert_eq!(run.step("+ 1 | late | x | 19 | 0\n+ 9 | late | x | 3 | 0"), "");
+    assert_eq!(run.merge.take_late(), 2);
+    let delta = run.step("+ 1 | e | x | 20 | 0\n+ 2 | f | x | 21 | 0");
+    assert_eq!(
+        delta,
+        "+ 1 | b | x | 5 | 20\n+ 1 | e | x | 20 | NULL\n+ 2 | f | x | 21 | NULL\n- 1 | b | x | 5 | NULL"
+    );
+    let versions = "+ 1 | a | x | 1 | 5\n+ 1 | b | x | 5 | 20\n+ 1 | e | x | 20 | NULL\n\
+        + 2 | c | x | 4 | 6\n+ 2 | f | x | 21 | NULL\n+ 3 | d | x | 30 | NULL";
+    assert_eq!(run.target(), versions);
+    // Only what holds now is left once the watermark has passed everything.
+    run.step("+ 3 | d | x | 90 | 0");
+    let [kept, horizon] = run.state.as_mut_slice() else { panic!("two slots") };
+    let rows = |slot: &mut Slot| {
+        slot.rows().unwrap().scan(100).unwrap().iter().map(ZBatch::num_rows).sum::<usize>()
+    };
+    assert_eq!((rows(kept), rows(horizon)), (4, 1));
+    assert_eq!(run.target(), versions);
+}
+
+#[test]
+fn a_retention_needs_numbers() {
+    let mut text = spec(ScdType::Type1);
+    text.sequence = 1;
+    text.retention = Some(1);
+    assert_eq!(ScdMerge::try_new(text).unwrap_err().code(), "SCD_RETENTION");
 }

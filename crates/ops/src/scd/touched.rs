@@ -1,5 +1,7 @@
 //! Which kept events a step has to look at.
 
+use std::collections::HashSet;
+
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::{concat, take};
 use deltaic_batch::{Error, Result, ZBatch};
@@ -28,7 +30,12 @@ pub(super) fn near(
         layout.keys.iter().map(|&at| take(&incoming[at], &first, None)).collect();
     let matches = kept.probe(&key_columns?, true)?;
     let touched = match scd_type {
-        ScdType::Type1 => Touched { rows: matches.rows, group: matches.probe, new: keys.group },
+        ScdType::Type1 => Touched {
+            rows: matches.rows,
+            group: matches.probe,
+            new: keys.group,
+            partial: HashSet::new(),
+        },
         ScdType::Type2 => stretches(layout, kept, &incoming, &keys, &matches)?,
     };
     let all: Vec<usize> = (0..incoming.len()).collect();
@@ -37,7 +44,7 @@ pub(super) fn near(
     let mut group = touched.group;
     group.extend(touched.new);
     let columns = if count == 0 { incoming } else { concat_columns(&columns, &incoming)? };
-    Events::try_new(layout, columns, count, group)
+    Events::try_new(layout, columns, count, group, touched.partial)
 }
 
 /// All kept events, with the incoming ones.
@@ -45,7 +52,7 @@ pub(super) fn all(layout: &Layout, kept: &Arrangement, incoming: &[ArrayRef]) ->
     let kept = ZBatch::concat(&layout.schema, &kept.scan(SCAN_ROWS)?)?;
     let columns = concat_columns(kept.rows().columns(), incoming)?;
     let group = Keys::try_new(layout, &columns)?.group;
-    Events::try_new(layout, columns, row_number(kept.num_rows())?, group)
+    Events::try_new(layout, columns, row_number(kept.num_rows())?, group, HashSet::new())
 }
 
 /// Kept events to look at.
@@ -56,6 +63,8 @@ struct Touched {
     group: Vec<u32>,
     /// Group of each new event.
     new: Vec<u32>,
+    /// Groups that are stretches.
+    partial: HashSet<u32>,
 }
 
 /// Every key or stretch of a key is a group.
@@ -88,6 +97,7 @@ fn stretches(
         }
         for stretch in stretches {
             out.add(&rows[stretch], group);
+            out.partial.insert(group);
             group += 1;
         }
     }

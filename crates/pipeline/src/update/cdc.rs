@@ -15,6 +15,7 @@ use super::commit::{CommitPlan, FlowCommit, StateCommit, commit};
 use super::context::{Context, in_flow};
 use super::dataset::{FlowOutcome, Refreshed};
 use super::inputs::scan;
+use super::retention::RETENTION;
 use super::stored::StoredDataset;
 use crate::conform::conform;
 use crate::expectations::{Rules, add_counts};
@@ -176,6 +177,7 @@ fn merge(
         delta = against_table(stored, delta)?;
     }
     warnings.extend(conflict_warning(node, &operator));
+    warnings.extend(late_warning(node, &operator));
     let plan = CommitPlan {
         schema: node.schema.clone(),
         truncate,
@@ -332,6 +334,16 @@ fn against_table(stored: &StoredDataset, target: ZBatch) -> Result<ZBatch> {
         parts.push(ZBatch::deletes(batch));
     }
     ZBatch::concat(&schema, &parts)?.consolidate()
+}
+
+fn late_warning(node: &DatasetNode, operator: &ScdMerge) -> Option<String> {
+    let late = operator.take_late();
+    (late > 0).then(|| {
+        format!(
+            "'{}': {late} events came later than {RETENTION} allows and were dropped",
+            node.name
+        )
+    })
 }
 
 fn conflict_warning(node: &DatasetNode, operator: &ScdMerge) -> Option<String> {

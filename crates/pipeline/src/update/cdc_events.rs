@@ -10,6 +10,7 @@ use deltaic_ops::{KIND_DELETE, KIND_TRUNCATE, KIND_UPSERT, ScdSpec, ScdType};
 use deltaic_plan::TypedExpression;
 use serde_json::{Value, json};
 
+use super::retention::{self, RETENTION};
 use crate::conform::position;
 use crate::expectations::row_text;
 use crate::{CdcPlan, FlowNode};
@@ -53,6 +54,11 @@ impl EventSpec {
         let sequence_type = plan.sequence_type();
         fields.push(Field::new("__sequence", sequence_type.clone(), true));
         fields.push(Field::new("__kind", DataType::Int8, true));
+        // Snapshots are never late.
+        let retention = match flow.configuration.get(RETENTION) {
+            Some(text) if plan.snapshots.is_none() => Some(retention::parse(text, &sequence_type)?),
+            _ => None,
+        };
         let scd_type = match plan.scd_type {
             deltaic_sql::ScdType::Type1 => ScdType::Type1,
             deltaic_sql::ScdType::Type2 => ScdType::Type2,
@@ -77,6 +83,7 @@ impl EventSpec {
                 ignore_null: places(&plan.ignore_null)?,
                 scd_type,
                 truncates,
+                retention,
             },
             columns: Arc::new(Schema::new(columns)),
             identity,
@@ -92,8 +99,9 @@ impl EventSpec {
             .iter()
             .map(|f| format!("{} {}", f.name().to_lowercase(), f.data_type()))
             .collect();
+        let retention = if s.retention.is_some() { "|retention" } else { "" };
         format!(
-            "cdc1|{}|{:?}|{:?}|{:?}|{:?}|{}",
+            "cdc1|{}|{:?}|{:?}|{:?}|{:?}|{}{retention}",
             columns.join(","),
             s.keys,
             s.tracked,

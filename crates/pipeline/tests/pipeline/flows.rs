@@ -354,3 +354,46 @@ fn a_column_of_nothing_but_null_stays_text() {
     assert_eq!(project.rows("SELECT id, a || '!', s['x'] || '!' FROM t"), ["1|∅|∅", "2|7!|8!"]);
     assert_eq!(project.rows("SELECT id + a FROM c"), ["9"]);
 }
+
+#[test]
+fn events_later_than_the_retention_are_dropped_and_told() {
+    let sql = |retention: &str| {
+        format!(
+            "SET deltaic.cdc.tombstoneRetention = {retention};
+             CREATE STREAMING TABLE dim;
+             CREATE FLOW f AS AUTO CDC INTO dim FROM STREAM read_files('landing', format => 'csv',
+               header => true, schema => 'id INT, v STRING, at TIMESTAMP') KEYS (id) SEQUENCE BY at
+             COLUMNS * EXCEPT (at) STORED AS SCD TYPE 2;"
+        )
+    };
+    let project = TestProject::new(&sql("'1 day'"));
+    project.write("landing/1.csv", "id,v,at\n1,a,2024-05-01T00:00:00Z\n2,b,2024-05-03T00:00:00Z\n");
+    project.run();
+    project.write("landing/2.csv", "id,v,at\n1,x,2024-05-01T12:00:00Z\n1,c,2024-05-02T12:00:00Z\n");
+    let report = project.run();
+    let warnings = &flow(&report, "dim").warnings;
+    assert!(warnings[0].contains("1 events came later than"), "{warnings:?}");
+    assert_eq!(project.rows("SELECT v FROM dim WHERE id = 1"), ["a", "c"]);
+    assert!(no_op(&project.run()));
+    project.sql(&sql("7"));
+    let error = project.run_failing("dim");
+    assert_eq!(error.code(), "CONFIGURATION_VALUE", "{error}");
+}
+
+#[test]
+fn settings_of_ours_that_mean_nothing_are_refused() {
+    let code = |setting: &str| {
+        let project = TestProject::new(&format!(
+            "SET {setting};
+             CREATE STREAMING TABLE t AS SELECT * FROM STREAM read_files('landing',
+               format => 'csv', schema => 'id INT');"
+        ));
+        project.write("landing/1.csv", "1\n");
+        let errors = project.try_run(&RunOptions::default()).unwrap_err().0;
+        (errors[0].code(), errors[0].get_hint().unwrap_or_default().to_owned())
+    };
+    let (unknown, hint) = code("deltaic.cdc.tombstoneRetenton = '1 day'");
+    assert_eq!(unknown, "CONFIGURATION_KEY");
+    assert!(hint.contains("deltaic.cdc.tombstoneRetention"), "{hint}");
+    assert_eq!(code("deltaic.cdc.invalidRows = quarantine").0, "UNSUPPORTED_FEATURE");
+}

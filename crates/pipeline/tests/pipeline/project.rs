@@ -72,6 +72,15 @@ impl TestProject {
         report
     }
 
+    /// Why the flow into a dataset fails.
+    pub(crate) fn run_failing(&self, dataset: &str) -> deltaic_batch::Error {
+        let report = self.try_run(&RunOptions::default()).unwrap();
+        match &flow(&report, dataset).status {
+            FlowStatus::Failed(error) => error.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// Rows as texts, sorted; `∅` is NULL.
     pub(crate) fn rows(&self, sql: &str) -> Vec<String> {
         let result = self.open().query(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));

@@ -23,17 +23,6 @@ fn project(clauses: &str) -> TestProject {
     project
 }
 
-/// Why the flow into `dim` fails.
-fn refusal(project: &TestProject, now_us: Option<i64>) -> deltaic_batch::Error {
-    let options = PipelineOptions { threads: Some(1), now_us };
-    let pipeline = deltaic_pipeline::Pipeline::open(project.root(), options).unwrap();
-    let report = pipeline.run(&RunOptions::default(), &()).unwrap();
-    match &flow(&report, "dim").status {
-        FlowStatus::Failed(error) => error.clone(),
-        other => panic!("{other:?}"),
-    }
-}
-
 fn text(value: Option<i64>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
@@ -166,7 +155,7 @@ fn a_key_that_is_there_twice_refuses_the_snapshot_until_a_later_one() {
     land(&project, 1, &content(&[(1, 1), (2, 2)]));
     project.run();
     project.write("landing/v2.csv", "id,a,b\n1,5,\n1,6,\n2,2,\n2,2,\n");
-    let error = refusal(&project, None);
+    let error = project.run_failing("dim");
     assert_eq!(error.code(), "SNAPSHOT_DUPLICATE_KEYS");
     assert!(error.message().contains("v2.csv") && error.message().contains("id = 1"), "{error}");
     assert_eq!(project.rows("SELECT id, a FROM dim").len(), 2);
@@ -183,7 +172,7 @@ fn a_version_that_is_not_later_is_refused() {
     land(&project, 5, &content(&[(1, 1)]));
     project.run();
     land(&project, 4, &content(&[(1, 2)]));
-    let error = refusal(&project, None);
+    let error = project.run_failing("dim");
     assert_eq!(error.code(), "SNAPSHOT_VERSION_OLD");
     assert!(error.message().contains("v4.csv has version 4, but version 5"), "{error}");
     project.write("landing/late.csv", "id,a,b\n1,1,1\n");
@@ -208,7 +197,7 @@ fn a_column_of_the_rows_may_be_the_version() {
         ["1|1|2024-01-01|2024-01-02", "1|5|2024-01-02|∅", "2|2|2024-01-01|2024-01-02"]
     );
     project.write("landing/2.csv", "day,id,a\n2024-01-02,1,6\n");
-    let error = refusal(&project, None);
+    let error = project.run_failing("dim");
     assert_eq!(error.code(), "SNAPSHOT_VERSION_OLD");
     assert!(error.message().contains("2024-01-02"), "{error}");
 }
@@ -246,7 +235,10 @@ fn a_table_is_a_snapshot_as_of_each_update() {
     assert_eq!(project.rows("SELECT n FROM open_rows"), ["2"]);
     // A clock that stands before the last snapshot.
     project.write("landing/3.csv", "id,a\n3,2\n");
-    let error = refusal(&project, Some(NOON));
+    let options = PipelineOptions { threads: Some(1), now_us: Some(NOON) };
+    let pipeline = deltaic_pipeline::Pipeline::open(project.root(), options).unwrap();
+    let report = pipeline.run(&RunOptions::default(), &()).unwrap();
+    let FlowStatus::Failed(error) = &flow(&report, "dim").status else { panic!("{report:?}") };
     assert_eq!(error.code(), "SNAPSHOT_VERSION_OLD");
 }
 
