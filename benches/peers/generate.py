@@ -292,4 +292,5 @@ def main():
         series(output, args.rows)
 
 
-main()
+if __name__ == "__main__":
+    main()
