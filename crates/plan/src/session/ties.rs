@@ -140,6 +140,13 @@ pub(crate) fn total(input: &LogicalPlan, mut keys: Vec<SortExpr>) -> Vec<SortExp
     keys
 }
 
+/// Types that a sort takes.
 fn has_order(data_type: &DataType) -> bool {
-    !data_type.is_nested()
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            has_order(item.data_type())
+        }
+        DataType::Struct(fields) => fields.iter().all(|field| has_order(field.data_type())),
+        other => !other.is_nested(),
+    }
 }
