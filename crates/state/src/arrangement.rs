@@ -55,7 +55,8 @@ pub struct ArrangementSpec {
     pub schema: SchemaRef,
     /// Key columns (may be empty: one key, which is probed by one row).
     pub key: Vec<usize>,
-    /// Order of the rows of a key; ties are ordered by the hash of the row.
+    /// Order of the rows of a key; ties stay in no certain order, and a row among many is found by
+    /// looking through them. Without any order, rows are ordered by their hash.
     pub order: Vec<SortKey>,
 }
 

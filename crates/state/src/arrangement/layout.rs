@@ -1,9 +1,8 @@
 //! What an arrangement's spec means for its rows: their keys, and their order within a key.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
-use arrow::array::{ArrayRef, UInt64Array, new_null_array};
+use arrow::array::{ArrayRef, new_null_array};
 use arrow::compute::SortOptions;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
@@ -20,7 +19,7 @@ pub(super) struct Layout {
     rest: Vec<usize>,
     /// Columns of the order.
     sorted: Vec<usize>,
-    /// Encodes them and the hash of the row; without it rows of a key are ordered by hash.
+    /// Encodes them; without it rows of a key are ordered by hash.
     sorter: Option<RowConverter>,
     /// Bytes of each sort key, where all have the same number.
     stride: Option<usize>,
@@ -52,17 +51,12 @@ impl Layout {
                 fields.push(SortField::new_with_options(data_type(order.column), options));
             }
         }
-        let sorter = if sorted.is_empty() {
-            None
-        } else {
-            fields.push(SortField::new(DataType::UInt64));
-            Some(RowConverter::new(fields)?)
-        };
+        let sorter = if sorted.is_empty() { None } else { Some(RowConverter::new(fields)?) };
         let is_fixed = |&c: &usize| spec.schema.field(c).data_type().primitive_width().is_some();
         let stride = match &sorter {
             Some(sorter) if sorted.iter().all(is_fixed) => {
-                let types = sorted.iter().map(|&c| data_type(c)).chain([DataType::UInt64]);
-                let nulls: Vec<ArrayRef> = types.map(|t| new_null_array(&t, 1)).collect();
+                let null = |&c: &usize| new_null_array(&data_type(c), 1);
+                let nulls: Vec<ArrayRef> = sorted.iter().map(null).collect();
                 Some(sorter.convert_columns(&nulls)?.row(0).data().len())
             }
             _ => None,
@@ -132,13 +126,11 @@ impl Layout {
 
     /// The sort keys of whole rows.
     pub(super) fn sort_keys(&self, columns: &[ArrayRef], num_rows: usize) -> Result<SortKeys> {
-        let hashes = self.hashes(columns, num_rows)?;
         Ok(match &self.sorter {
-            None => SortKeys::Hashes(hashes),
+            None => SortKeys::Hashes(self.hashes(columns, num_rows)?),
             Some(sorter) => {
-                let mut sorted: Vec<ArrayRef> =
+                let sorted: Vec<ArrayRef> =
                     self.sorted.iter().map(|&c| columns[c].clone()).collect();
-                sorted.push(Arc::new(UInt64Array::from(hashes)));
                 SortKeys::of_rows(sorter.convert_columns(&sorted)?, self.stride)
             }
         })
@@ -224,7 +216,7 @@ fn alike(a: &DataType, b: &DataType) -> bool {
 pub(super) enum SortKeys {
     /// Hash of the whole row; different rows may share one.
     Hashes(Vec<u64>),
-    /// Bytes of the order columns, then of the hash of the whole row.
+    /// Bytes of the order columns; different rows may have the same.
     Bytes(Rows),
     /// The same, where each has this number of bytes.
     Fixed(usize, Vec<u8>),
