@@ -9,7 +9,8 @@ use super::Checked;
 const TABLE: [(&str, &str); 1] =
     [("t", "p INT, k INT, day DATE, ts TIMESTAMP, d DECIMAL(10,2), x INT")];
 
-const QUERIES: [&str; 15] = [
+const QUERIES: [&str; 16] = [
+    "SELECT p, k, sum(x) OVER (PARTITION BY p ORDER BY CAST(k AS DOUBLE) / 3 RANGE BETWEEN 0.7 PRECEDING AND 0.1 FOLLOWING) AS s FROM t",
     "SELECT p, k, x, sum(x) OVER (PARTITION BY p ORDER BY k RANGE BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS s FROM t",
     "SELECT k, count(*) OVER (ORDER BY k RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS n FROM t",
     "SELECT p, k, min(x) OVER w AS lo, max(x) OVER w AS hi, avg(x) OVER w AS m FROM t

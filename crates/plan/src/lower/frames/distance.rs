@@ -13,9 +13,10 @@ use arrow::datatypes::{
     DataType, Field, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit,
 };
 use datafusion::common::ScalarValue;
+use datafusion::functions::expr_fn::abs;
 use datafusion::logical_expr::{
     BinaryExpr, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Projection, Window,
-    WindowFrameBound as Bound, cast, lit,
+    WindowFrameBound as Bound, cast, lit, when,
 };
 use deltaic_batch::Result;
 use deltaic_ops::{
@@ -80,9 +81,10 @@ impl Lowering {
         // arguments and filters.
         let compared = cast(order.expr.clone(), distance.computed.clone());
         let (first_place, last_place) = (
-            moved(&compared, Operator::Minus, &distance.most_on),
-            moved(&compared, Operator::Plus, &distance.most_back),
+            reach(&compared, Operator::Minus, &distance.most_on, &distance.computed),
+            reach(&compared, Operator::Plus, &distance.most_back, &distance.computed),
         );
+        let (first_place, last_place) = (planned_expr(first_place)?, planned_expr(last_place)?);
         let mut columns = Columns { exprs: frames.partition.clone() };
         columns.exprs.extend([order.expr.clone(), compared.clone(), first_place, last_place]);
         let (key, value, least_place, greatest_place) = (keys, keys + 1, keys + 2, keys + 3);
@@ -313,16 +315,40 @@ pub(super) fn computed_type(key: &DataType) -> Option<DataType> {
         DataType::Decimal128(precision, scale) if *precision < 38 => {
             Some(DataType::Decimal128(38, *scale))
         }
-        DataType::Date32 | DataType::Timestamp(_, _) => Some(key.clone()),
+        DataType::Date32 | DataType::Timestamp(_, _) | DataType::Float64 => Some(key.clone()),
         _ => None,
     }
 }
 
 fn zero(data_type: &DataType) -> Option<ScalarValue> {
     match data_type {
-        DataType::Decimal128(_, _) => ScalarValue::new_zero(data_type).ok(),
+        DataType::Decimal128(_, _) | DataType::Float64 => ScalarValue::new_zero(data_type).ok(),
         _ => ScalarValue::new_zero(&DataType::Interval(IntervalUnit::MonthDayNano)).ok(),
     }
+}
+
+/// As far as any place that is at such a distance: beyond it by what rounding may take, for floats.
+fn reach(
+    key: &Expr,
+    op: Operator,
+    by: &ScalarValue,
+    computed: &DataType,
+) -> datafusion::common::Result<Expr> {
+    let exact = moved(key, op, by);
+    if computed != &DataType::Float64 {
+        return Ok(exact);
+    }
+    let size = |expr: Expr| abs(expr) * lit(4.0 * f64::EPSILON) + lit(f64::MIN_POSITIVE);
+    let slack = size(key.clone()) + size(lit(by.clone()));
+    let (left, right) = (Box::new(exact), Box::new(slack));
+    let beyond = Expr::BinaryExpr(BinaryExpr { left, op, right });
+    // Infinities and NaN are at no distance from anything else.
+    let is_infinite = abs(key.clone()).eq(lit(f64::INFINITY));
+    when(is_infinite, key.clone()).otherwise(beyond)
+}
+
+fn planned_expr(expr: datafusion::common::Result<Expr>) -> Result<Expr> {
+    expr.map_err(|error| errors::planning(&error))
 }
 
 /// A distance in the type that it is computed in.

@@ -32,7 +32,7 @@ pub(super) fn with_marks(window: &Window, calls: &Calls<'_>) -> Result<Option<Lo
     let key_type = order.expr.get_type(schema)?;
     let computed = match computed_type(&key_type) {
         Some(computed) => computed,
-        None if key_type.is_floating() => key_type.clone(),
+        None if key_type == DataType::Float32 => key_type.clone(),
         None => return Ok(None),
     };
     let Some(by) = amount(&by.clone(), &computed) else { return Ok(None) };
