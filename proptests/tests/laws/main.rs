@@ -47,6 +47,8 @@ law_tests! {
     operators => "operators",
     scd => "scd",
     scd_hot_key => "scd, one key with many versions",
+    scd_with_a_retention => "scd with a retention",
+    scd_with_a_retention_hot_key => "scd with a retention, one key with many versions",
     #[cfg(feature = "views")]
     views_of_one_operator => "views of one operator",
     #[cfg(feature = "views")]
