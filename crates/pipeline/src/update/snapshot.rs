@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, Int8Array, Int64Array, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, filter_record_batch, is_null, take, take_record_batch};
 use arrow::datatypes::{Schema, SchemaRef};
-use deltaic_batch::{Error, Result, ZBatch};
+use deltaic_batch::{Error, ErrorClass, Result, ZBatch};
 use deltaic_ops::{KIND_DELETE, KIND_UPSERT, ScdType, SnapshotDifference, snapshot_difference};
 
 use super::append::must_truncate;
@@ -107,15 +107,16 @@ fn changes(
     for (at, snapshot) in found.snapshots.into_iter().enumerate() {
         let Snapshot { version, name, rows } = snapshot;
         let mut kept = Vec::with_capacity(rows.len());
-        let mut counts = totals.clone();
+        let (mut counts, mut violating) = (totals.clone(), Vec::new());
         for batch in rows {
             let judged = rules.judge(ZBatch::inserts(batch))?;
             add_counts(&mut counts, &judged.counts);
-            samples.extend(judged.samples);
+            violating.extend(judged.samples);
             kept.push(merge.spec.columns_of(judged.kept.rows())?);
         }
         match merge.apply(&mut held, &kept, version) {
             Ok(delta) => deltas.push(delta),
+            Err(error) if error.class() != ErrorClass::Data => return Err(error),
             // A later snapshot has all of the source, too.
             Err(error) if at < last => {
                 outcome.warnings.push(format!("{name} is passed over: {}", error.message()));
@@ -130,6 +131,7 @@ fn changes(
                 });
             }
         }
+        samples.extend(violating);
         totals = counts;
     }
     outcome.expectations = rules.report(&totals);
