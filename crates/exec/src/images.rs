@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use deltaic_batch::{Error, Result};
-use deltaic_state::{Slot, SlotSpec};
+use deltaic_state::{Image, Slot, SlotSpec};
 use rayon::prelude::*;
 
 use crate::Circuit;
 
-/// Bytes of one slot of one shard.
+/// The image of one slot of one shard.
 #[derive(Debug, Clone)]
 pub struct SlotImage {
     /// Node number.
@@ -18,7 +18,7 @@ pub struct SlotImage {
     /// Shard.
     pub shard: usize,
     /// Bytes as [`deltaic_state::Slot`] writes them.
-    pub bytes: Vec<u8>,
+    pub image: Image,
 }
 
 /// All slots of a circuit at one epoch.
@@ -43,13 +43,13 @@ impl Circuit {
 
     /// Changes of all slots since the last write; slots without change are left out.
     pub fn write_changes(&mut self) -> Result<SlotImages> {
-        self.write(Slot::write_changes, |bytes| !bytes.is_empty())
+        self.write(Slot::write_changes, |image| !image.is_empty())
     }
 
     fn write(
         &mut self,
-        write: impl Fn(&mut Slot) -> Result<Vec<u8>> + Sync,
-        is_kept: impl Fn(&[u8]) -> bool,
+        write: impl Fn(&mut Slot) -> Result<Image> + Sync,
+        is_kept: impl Fn(&Image) -> bool,
     ) -> Result<SlotImages> {
         self.check_usable()?;
         let slots: Vec<(Place, &mut Slot)> = (self.state.iter_mut().enumerate())
@@ -63,10 +63,10 @@ impl Circuit {
         let images = slots
             .into_par_iter()
             .map(|((node, shard, slot), state)| {
-                Ok(SlotImage { node, slot, shard, bytes: write(state)? })
+                Ok(SlotImage { node, slot, shard, image: write(state)? })
             })
             .collect::<Result<Vec<_>>>()?;
-        let images = images.into_iter().filter(|image| is_kept(&image.bytes)).collect();
+        let images = images.into_iter().filter(|image| is_kept(&image.image)).collect();
         Ok(SlotImages { epoch: self.epoch, shards: self.options.shards, images })
     }
 
@@ -89,17 +89,17 @@ impl Circuit {
             epoch = change.epoch;
         }
         let specs = self.places();
-        let mut stored: BTreeMap<Place, (&[u8], Vec<&[u8]>)> = BTreeMap::new();
+        let mut stored: BTreeMap<Place, (&Image, Vec<Image>)> = BTreeMap::new();
         for image in &full.images {
             let place = known(&specs, image)?;
-            if stored.insert(place, (&image.bytes, Vec::new())).is_some() {
+            if stored.insert(place, (&image.image, Vec::new())).is_some() {
                 return Err(mismatch(format!("{} is stored twice", describe(place))));
             }
         }
         for image in changes.iter().flat_map(|change| &change.images) {
             let place = known(&specs, image)?;
             if let Some((_, changes)) = stored.get_mut(&place) {
-                changes.push(&image.bytes);
+                changes.push(image.image.clone());
             }
         }
         if let Some((place, _)) = specs.iter().find(|(place, _)| !stored.contains_key(place)) {

@@ -6,11 +6,13 @@
 //! is folded into the base when it passes a quarter of it, which costs O(1) per row, amortised;
 //! so does the removal of rows whose weight is back at 0.
 //!
+//! What was stored is opened by key: its rows are read when their key is first asked for, into the
+//! overlay or, when they are many, into the base (see [`stored`]).
+//!
 //! Every lookup has two phases: integers are matched by hash, block by block; then the candidates'
 //! columns are compared in typed loops. Two keys or rows of equal hash are told apart, always.
 
 mod base;
-pub(crate) mod bytes;
 mod keys;
 mod layout;
 mod live_set;
@@ -20,6 +22,7 @@ mod overlay;
 mod probe;
 mod run;
 mod sorted_rows;
+mod stored;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::datatypes::SchemaRef;
@@ -27,15 +30,21 @@ use deltaic_batch::{Result, ZBatch};
 
 pub(crate) use base::weight_overflow;
 use base::{Base, NONE};
-use bytes::{CHANGE, ChangeLog, FULL, read_rows, write_rows};
 use layout::Layout;
 use overlay::Overlay;
 use run::{ROWS_MAX, Run};
+use stored::{ImageWriter, RowCodec, StoredRows};
+
+use crate::Image;
+use crate::change_log::ChangeLog;
 
 /// Rows of weight 0 in the base, and rows in the overlay, below which nothing is folded.
 const FOLD_ROWS_MIN: usize = 1024;
 /// The overlay may have this part of the base's rows, and so many of the base's may be of weight 0.
 const FOLD_SHARE: usize = 4;
+
+/// Rows that are turned into bytes at once.
+const PIECE_ROWS: usize = 16_384;
 
 /// One column of the order that rows of a key are kept in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +133,9 @@ pub struct Arrangement {
     layout: Layout,
     base: Base,
     overlay: Overlay,
+    /// Rows that are not in memory.
+    stored: Option<StoredRows>,
+    codec: RowCodec,
     /// Deltas since the last write; kept from the first write on.
     log: Option<ChangeLog>,
 }
@@ -134,7 +146,8 @@ impl Arrangement {
         let layout = Layout::try_new(spec)?;
         let base = empty_base(&layout)?;
         let overlay = Overlay::new(&layout);
-        Ok(Self { layout, base, overlay, log: None })
+        let codec = RowCodec::try_new(spec)?;
+        Ok(Self { layout, base, overlay, stored: None, codec, log: None })
     }
 
     /// Adds a delta (schema of the spec).
@@ -147,11 +160,12 @@ impl Arrangement {
             log.push(delta)?;
         }
         let run = Run::try_new(&self.layout, columns, delta.weights().to_vec())?;
+        self.read_stored(&run.hashes)?;
         let rows = (0..).zip(&run.weights).filter(|(_, w)| **w != 0).map(|(row, _)| row).collect();
         let rows = self.add_to_base(&run, rows)?;
         let rows = self.add_to_overlay(&run, rows)?;
         self.append(&run, &rows)?;
-        if self.is_empty() {
+        if self.base.live.len() + self.overlay.live_rows() == 0 {
             // Rows of weight 0 are not worth keeping for the next ones.
             self.base = empty_base(&self.layout)?;
             self.overlay = Overlay::new(&self.layout);
@@ -159,6 +173,27 @@ impl Arrangement {
             self.fold(None)?;
         }
         Ok(())
+    }
+
+    /// Brings the stored rows of some keys into memory.
+    fn read_stored(&mut self, hashes: &[u64]) -> Result<()> {
+        let Some(stored) = &mut self.stored else { return Ok(()) };
+        let rows = stored.read(hashes)?;
+        if stored.is_read() {
+            self.stored = None;
+        }
+        if rows.len() == 0 {
+            return Ok(());
+        }
+        let columns = rows.columns(&self.codec)?;
+        let sort = self.layout.sort_keys(&columns, rows.len())?;
+        let run = Run { columns, weights: rows.weights, hashes: rows.hashes, sort };
+        if self.base.len() + self.overlay.len() == 0 {
+            run::check_row_count(run.len())?;
+            self.base = Base::try_new(&self.layout, run.sorted(&self.layout)?)?;
+            return Ok(());
+        }
+        self.append(&run, &(0..run::row_number(run.len())).collect::<Vec<_>>())
     }
 
     /// Adds to rows that the base has; returns the others.
@@ -249,18 +284,12 @@ impl Arrangement {
 
     /// All arranged rows whose key equals that of each probe row. `key` has the key columns of the
     /// probing batch, in the spec's order and types. NULL keys match only if `null_equals_null`.
-    pub fn probe(&self, key: &[ArrayRef], null_equals_null: bool) -> Result<Matches> {
-        self.matches(key, null_equals_null, usize::MAX)
-    }
-
-    /// As [`Self::probe`], but at most the first `limit` rows of each key in the spec's order.
-    pub fn probe_first(
-        &self,
-        key: &[ArrayRef],
-        null_equals_null: bool,
-        limit: usize,
-    ) -> Result<Matches> {
-        self.matches(key, null_equals_null, limit)
+    pub fn probe(&mut self, key: &[ArrayRef], null_equals_null: bool) -> Result<Matches> {
+        let key = self.layout.conform_key(key)?;
+        let count = key.first().map_or(1, |column| column.len());
+        let hashes = self.layout.hashes(&key, count)?;
+        self.read_stored(&hashes)?;
+        self.matches(&key, &hashes, null_equals_null)
     }
 
     /// The given columns of the given rows.
@@ -311,6 +340,12 @@ impl Arrangement {
             let starts = (0..all.num_rows()).step_by(rows_max);
             pieces.extend(starts.map(|at| all.slice(at, rows_max.min(all.num_rows() - at))));
         }
+        if let Some(stored) = &self.stored {
+            stored.scan(&self.codec, rows_max, |columns, weights| {
+                pieces.push(self.batch(columns, weights)?);
+                Ok(())
+            })?;
+        }
         Ok(pieces)
     }
 
@@ -321,21 +356,40 @@ impl Arrangement {
         ZBatch::try_new(rows, weights.to_vec())
     }
 
-    /// True without rows.
+    /// True without rows; false where stored ones cannot be read.
     pub fn is_empty(&self) -> bool {
-        self.base.live.len() + self.overlay.live_rows() == 0
+        let stored =
+            || self.stored.as_ref().is_none_or(|stored| stored.is_empty().unwrap_or(false));
+        self.base.live.len() + self.overlay.live_rows() == 0 && stored()
     }
 
     /// Bytes held in memory.
     pub fn memory_bytes(&self) -> usize {
         let log = self.log.as_ref().map_or(0, ChangeLog::memory_bytes);
-        self.base.memory_bytes() + self.overlay.memory_bytes() + log
+        let stored = self.stored.as_ref().map_or(0, StoredRows::memory_bytes);
+        self.base.memory_bytes() + self.overlay.memory_bytes() + stored + log
     }
 
     /// See [`crate::Slot::write_full`].
     pub fn write_full(&mut self) -> Result<Vec<u8>> {
         self.fold(None)?;
-        let bytes = write_rows(FULL, &self.layout.schema, &self.base.columns, &self.base.weights)?;
+        let mut writer = ImageWriter::default();
+        for rows in self.base.pieces(PIECE_ROWS) {
+            let (start, length) = (rows.start as usize, rows.len());
+            let columns: Vec<ArrayRef> =
+                self.base.columns.iter().map(|c| c.slice(start, length)).collect();
+            let hashes = self.base.hashes(&rows);
+            writer.add(
+                &self.codec,
+                &columns,
+                &hashes,
+                &self.base.weights[start..start + length],
+            )?;
+        }
+        let mut bytes = writer.finish(&self.codec)?;
+        if let Some(stored) = &self.stored {
+            bytes = stored.write_with(&self.codec, bytes)?;
+        }
         self.log = Some(ChangeLog::default());
         Ok(bytes)
     }
@@ -349,33 +403,32 @@ impl Arrangement {
             None => ZBatch::concat(&schema, &self.scan(ROWS_MAX)?)?,
         };
         self.log = Some(ChangeLog::default());
-        if changes.is_empty() {
-            return Ok(Vec::new());
-        }
-        write_rows(CHANGE, &schema, changes.rows().columns(), changes.weights())
+        stored::write_delta(&self.layout, &self.codec, &changes)
     }
 
     /// See [`crate::Slot::restore`].
-    pub fn restore(spec: &ArrangementSpec, full: &[u8], changes: &[&[u8]]) -> Result<Self> {
+    pub fn restore(spec: &ArrangementSpec, full: &Image, changes: &[Image]) -> Result<Self> {
         let mut arrangement = Self::try_new(spec)?;
-        arrangement.load(full, changes)?;
+        arrangement.open(full, changes)?;
         Ok(arrangement)
     }
 
     /// Fills an empty arrangement.
-    fn load(&mut self, full: &[u8], changes: &[&[u8]]) -> Result<()> {
-        let schema = self.layout.schema.clone();
-        if !full.is_empty() {
-            let (columns, weights) = read_rows(FULL, &schema, full)?;
-            let run = Run::try_new(&self.layout, columns, weights)?.sorted(&self.layout)?;
-            self.base = Base::try_new(&self.layout, run)?;
-        }
-        for bytes in changes.iter().filter(|bytes| !bytes.is_empty()) {
-            let (columns, weights) = read_rows(CHANGE, &schema, bytes)?;
-            self.apply(&self.batch(columns, &weights)?)?;
-        }
+    fn open(&mut self, full: &Image, changes: &[Image]) -> Result<()> {
+        let images = std::iter::once(full).chain(changes);
+        self.stored = StoredRows::open(&self.codec, images)?;
         self.log = Some(ChangeLog::default());
         Ok(())
+    }
+
+    /// See [`crate::merge_changes`].
+    pub(crate) fn is_image(image: &Image) -> Result<bool> {
+        stored::is_image(image)
+    }
+
+    /// See [`crate::merge_changes`].
+    pub(crate) fn merge_changes(changes: &[Image]) -> Result<Vec<u8>> {
+        stored::merge_changes(changes)
     }
 }
 

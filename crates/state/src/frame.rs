@@ -17,12 +17,12 @@
 use deltaic_batch::{Error, Result};
 
 /// Version of the payload formats and of the row hash that they hold.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Which structure a payload is of.
 pub type Kind = [u8; 4];
 
-const MAGIC: [u8; 4] = *b"DLTS";
+pub(crate) const MAGIC: [u8; 4] = *b"DLTS";
 const CHECKED_BYTES: usize = 20;
 const HEADER_BYTES: usize = CHECKED_BYTES + 4;
 

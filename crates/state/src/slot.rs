@@ -5,9 +5,11 @@
 //! told in `docs/state-format.md`. Bytes that are damaged, or of another kind or version, are an
 //! error with the code `STATE_CORRUPT`: the state is then rebuilt, never guessed.
 
+use std::borrow::Cow;
+
 use deltaic_batch::Result;
 
-use crate::{Arrangement, ArrangementSpec, GroupSpec, GroupTable, MultisetSpec, Multisets};
+use crate::{Arrangement, ArrangementSpec, GroupSpec, GroupTable, Image, MultisetSpec, Multisets};
 
 /// Declares a slot.
 #[derive(Debug, Clone)]
@@ -83,35 +85,54 @@ impl Slot {
         }
     }
 
-    /// The whole state as bytes; later changes are relative to it.
-    pub fn write_full(&mut self) -> Result<Vec<u8>> {
-        match self {
-            Self::Groups(groups) => groups.write_full(),
-            Self::Rows(rows) => rows.write_full(),
-            Self::Multisets(multisets) => multisets.write_full(),
-        }
+    /// The whole state; later changes are relative to it.
+    pub fn write_full(&mut self) -> Result<Image> {
+        Ok(Image::from(match self {
+            Self::Groups(groups) => groups.write_full()?,
+            Self::Rows(rows) => rows.write_full()?,
+            Self::Multisets(multisets) => multisets.write_full()?,
+        }))
     }
 
-    /// What changed since the last `write_full` or `write_changes`; empty bytes when nothing did.
-    pub fn write_changes(&mut self) -> Result<Vec<u8>> {
-        match self {
-            Self::Groups(groups) => groups.write_changes(),
-            Self::Rows(rows) => rows.write_changes(),
-            Self::Multisets(multisets) => multisets.write_changes(),
-        }
+    /// What changed since the last `write_full` or `write_changes`; an empty image when nothing did.
+    pub fn write_changes(&mut self) -> Result<Image> {
+        Ok(Image::from(match self {
+            Self::Groups(groups) => groups.write_changes()?,
+            Self::Rows(rows) => rows.write_changes()?,
+            Self::Multisets(multisets) => multisets.write_changes()?,
+        }))
     }
 
-    /// State from a full image and the changes after it, in order.
-    pub fn restore(spec: &SlotSpec, full: &[u8], changes: &[&[u8]]) -> Result<Self> {
-        Ok(match spec {
+    /// State from a full image and the changes after it, in order. An arrangement reads its rows
+    /// when they are first asked for, the others read all of theirs now.
+    pub fn restore(spec: &SlotSpec, full: &Image, changes: &[Image]) -> Result<Self> {
+        if let SlotSpec::Rows(spec) = spec {
+            return Ok(Self::Rows(Arrangement::restore(spec, full, changes)?.into()));
+        }
+        let changes = changes.iter().map(Image::bytes).collect::<Result<Vec<_>>>()?;
+        let changes: Vec<&[u8]> = changes.iter().map(Cow::as_ref).collect();
+        let full = full.bytes()?;
+        match spec {
             SlotSpec::Groups(spec) => {
-                Self::Groups(GroupTable::restore(spec, full, changes)?.into())
+                Ok(Self::Groups(GroupTable::restore(spec, &full, &changes)?.into()))
             }
-            SlotSpec::Rows(spec) => Self::Rows(Arrangement::restore(spec, full, changes)?.into()),
             SlotSpec::Multisets(spec) => {
-                Self::Multisets(Multisets::restore(spec, full, changes)?.into())
+                Ok(Self::Multisets(Multisets::restore(spec, &full, &changes)?.into()))
             }
-        })
+            SlotSpec::Rows(_) => Err(wrong_kind()),
+        }
+    }
+}
+
+/// Changes of one slot that came one after the other, as fewer images where these are cheaper to
+/// open: those of an arrangement as one.
+pub fn merge_changes(changes: Vec<Image>) -> Result<Vec<Image>> {
+    let (few, first) = (changes.len() < 2, changes.first());
+    match first {
+        Some(first) if !few && Arrangement::is_image(first)? => {
+            Ok(vec![Arrangement::merge_changes(&changes)?.into()])
+        }
+        _ => Ok(changes),
     }
 }
 

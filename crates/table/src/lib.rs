@@ -20,5 +20,5 @@ pub use delta::schema::table_schema;
 pub use history::CommitSummary;
 #[doc(hidden)]
 pub use store::Fault;
-pub use store::Storage;
+pub use store::{Object, Storage};
 pub use table::{ScanOptions, Table, TableOptions};

@@ -241,7 +241,7 @@ impl Subject<'_> {
                 return Err(format!("after step {i}: output {}", show(&delta)));
             }
             let changes = circuit.write_changes().map_err(say)?;
-            if let Some(image) = changes.images.iter().find(|image| !image.bytes.is_empty()) {
+            if let Some(image) = changes.images.iter().find(|image| !image.image.is_empty()) {
                 return Err(format!(
                     "after step {i}: the state of node {} has changed",
                     image.node

@@ -21,7 +21,7 @@ const SCAN_ROWS: usize = 65_536;
 pub(super) fn near(
     layout: &Layout,
     scd_type: ScdType,
-    kept: &Arrangement,
+    kept: &mut Arrangement,
     incoming: Vec<ArrayRef>,
 ) -> Result<Events> {
     let keys = Keys::try_new(layout, &incoming)?;
@@ -29,6 +29,7 @@ pub(super) fn near(
     let key_columns: Result<Vec<ArrayRef>, _> =
         layout.keys.iter().map(|&at| take(&incoming[at], &first, None)).collect();
     let matches = kept.probe(&key_columns?, true)?;
+    let kept = &*kept;
     let touched = match scd_type {
         ScdType::Type1 => Touched {
             rows: matches.rows,

@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, RecordBatch, StructArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_ops::{Operator, ScdMerge, ScdSpec, ScdType, StepContext};
-use deltaic_state::Slot;
+use deltaic_state::{Image, Slot};
 
 /// Events of the named text columns, of which the first `keys` are the key; then the sequence and
 /// the kind (0 upsert, 1 delete, 2 truncate). Type 2 tracks all other columns.
@@ -79,7 +79,7 @@ pub(crate) struct Target {
 }
 
 /// Images of the state, and the target that belongs to them.
-pub(crate) type Checkpoint = (Vec<Vec<u8>>, ZBatch);
+pub(crate) type Checkpoint = (Vec<Image>, ZBatch);
 
 impl Target {
     pub(crate) fn new(spec: &ScdSpec) -> Self {

@@ -11,7 +11,7 @@ use deltaic_ops::{ConflictExample, Operator, ScdMerge};
 use super::append::{count, must_truncate, new_rows};
 use super::cdc_events::{EventSpec, drift};
 use super::change_feed;
-use super::commit::{CommitPlan, FlowCommit, StateCommit, commit};
+use super::commit::{CommitPlan, Committed, FlowCommit, StateCommit, commit};
 use super::context::{Context, in_flow};
 use super::dataset::{FlowOutcome, Refreshed};
 use super::inputs::scan;
@@ -20,7 +20,7 @@ use super::stored::StoredDataset;
 use crate::conform::conform;
 use crate::expectations::{Rules, add_counts};
 use crate::progress::{FlowProgress, InputProgress};
-use crate::state_store::{NoState, StateStore};
+use crate::state_store::{Chain, NoState, StateStore};
 use crate::{CdcPlan, DatasetNode, FlowKind, FlowNode};
 
 /// Events of all flows of one update.
@@ -77,7 +77,18 @@ pub(crate) fn refresh(
     if nothing || (gathered.commits.is_empty() && failed) {
         return Ok(Refreshed { outcomes, stored: None });
     }
-    merge(cx, node, stored, flows, &spec, reset, gathered, outcomes)
+    let (spec, fingerprint) = (&spec, spec.fingerprint());
+    let merge = Merge { cx, node, stored, flows, spec, fingerprint, reset };
+    let (committed, warnings) = merge.run(&gathered)?;
+    if let Some(first) = outcomes.iter_mut().find(|o| o.changed) {
+        first.rows_inserted = committed.rows_inserted;
+        first.rows_deleted = committed.rows_deleted;
+        first.warnings.extend(warnings);
+    }
+    for outcome in outcomes.iter_mut().filter(|o| o.changed) {
+        outcome.version = Some(committed.version);
+    }
+    Ok(Refreshed { outcomes, stored: Some(committed.stored) })
 }
 
 /// New events of one flow, judged and validated.
@@ -138,73 +149,112 @@ pub(crate) fn circuit(spec: &EventSpec, shards: usize) -> Result<(Circuit, Arc<S
     Ok((builder.build(options)?, merge))
 }
 
-#[expect(clippy::too_many_arguments, reason = "one dataset's surroundings, passed through once")]
-fn merge(
-    cx: &Context<'_>,
-    node: &DatasetNode,
-    stored: &StoredDataset,
-    flows: &[&FlowNode],
-    spec: &EventSpec,
+/// The merge of a target: what its steps have in common.
+struct Merge<'a> {
+    cx: &'a Context<'a>,
+    node: &'a DatasetNode,
+    stored: &'a StoredDataset,
+    flows: &'a [&'a FlowNode],
+    spec: &'a EventSpec,
+    fingerprint: String,
     reset: bool,
-    mut gathered: Gathered,
-    mut outcomes: Vec<FlowOutcome>,
-) -> Result<Refreshed> {
-    let fingerprint = spec.fingerprint();
-    let opened = open_state(cx, node, stored, spec, &fingerprint, reset)?;
-    let mut warnings = Vec::new();
-    let (mut circuit, operator, chain, rebuilt) = match opened {
-        Opened::Ready(ready) => (ready.circuit, ready.operator, ready.chain, false),
-        Opened::Rebuild(why) => {
-            warnings.extend(why.map(|w| {
-                format!(
-                    "operator state of '{}' {w}; it is rebuilt from the flow's source",
-                    node.name
-                )
-            }));
-            let (circuit, operator) = self::circuit(spec, cx.shards)?;
-            let consumed = consumed_events(cx, node, stored, flows, spec, &gathered)?;
-            gathered.events.splice(0..0, consumed);
-            (circuit, operator, None, true)
+}
+
+impl Merge<'_> {
+    /// Merges new events and commits. State is read when a key needs it: if it turns out to be
+    /// damaged, everything starts again from the flows' sources.
+    fn run(&self, gathered: &Gathered) -> Result<(Committed, Vec<String>)> {
+        let why = match self.open_state()? {
+            Opened::Ready(ready) => match self.merge(*ready, gathered, false) {
+                Err(error) if error.code() == "STATE_CORRUPT" => {
+                    Some(format!("is damaged ({})", error.message()))
+                }
+                done => return done,
+            },
+            Opened::Rebuild(why) => why,
+        };
+        let (circuit, operator) = circuit(self.spec, self.cx.shards)?;
+        let rebuilt = Ready { circuit, operator, chain: None };
+        let (committed, mut warnings) = self.merge(rebuilt, gathered, true)?;
+        let warning = |why| {
+            let name = &self.node.name;
+            format!("operator state of '{name}' {why}; it is rebuilt from the flow's source")
+        };
+        warnings.splice(0..0, why.map(warning));
+        Ok((committed, warnings))
+    }
+
+    /// A step over the new events, after those of earlier updates if the state is `rebuilt`.
+    fn merge(
+        &self,
+        ready: Ready,
+        gathered: &Gathered,
+        rebuilt: bool,
+    ) -> Result<(Committed, Vec<String>)> {
+        let Self { cx, node, stored, .. } = *self;
+        let Ready { mut circuit, operator, chain } = ready;
+        let mut events = Vec::new();
+        if rebuilt {
+            events = consumed_events(cx, node, stored, self.flows, self.spec, gathered)?;
         }
-    };
-    let inputs = gathered.events.into_iter().map(|e| ("events".to_string(), ZBatch::inserts(e)));
-    let mut output = circuit.step(inputs.collect())?;
-    let mut delta = output
-        .remove("target")
-        .ok_or_else(|| Error::internal("CIRCUIT_OUTPUT", "the merge has no output"))?;
-    let truncate = must_truncate(node, stored, reset)?;
-    if rebuilt && !truncate {
-        delta = against_table(stored, delta)?;
+        events.extend(gathered.events.iter().cloned());
+        let inputs = events.into_iter().map(|e| ("events".to_string(), ZBatch::inserts(e)));
+        let mut output = circuit.step(inputs.collect())?;
+        let mut delta = output
+            .remove("target")
+            .ok_or_else(|| Error::internal("CIRCUIT_OUTPUT", "the merge has no output"))?;
+        let truncate = must_truncate(node, stored, self.reset)?;
+        if rebuilt && !truncate {
+            delta = against_table(stored, delta)?;
+        }
+        let warnings = conflict_warning(node, &operator).into_iter();
+        let warnings = warnings.chain(late_warning(node, &operator)).collect();
+        let fingerprint = self.fingerprint.clone();
+        let plan = CommitPlan {
+            schema: node.schema.clone(),
+            truncate,
+            deltas: vec![delta],
+            flows: gathered.commits.clone(),
+            state: Some(StateCommit { circuit, fingerprint, chain }),
+            operation: "MERGE",
+            technique: "ROW_BASED",
+        };
+        Ok((commit(cx, node, stored, plan)?, warnings))
     }
-    warnings.extend(conflict_warning(node, &operator));
-    warnings.extend(late_warning(node, &operator));
-    let plan = CommitPlan {
-        schema: node.schema.clone(),
-        truncate,
-        deltas: vec![delta],
-        flows: gathered.commits,
-        state: Some(StateCommit { circuit, fingerprint, chain }),
-        operation: "MERGE",
-        technique: "ROW_BASED",
-    };
-    let committed = commit(cx, node, stored, plan)?;
-    if let Some(first) = outcomes.iter_mut().find(|o| o.changed) {
-        first.rows_inserted = committed.rows_inserted;
-        first.rows_deleted = committed.rows_deleted;
-        first.warnings.extend(warnings);
+
+    fn open_state(&self) -> Result<Opened> {
+        let epoch = self.stored.epoch("");
+        if self.reset || epoch == 0 {
+            let (circuit, operator) = circuit(self.spec, self.cx.shards)?;
+            return Ok(Opened::Ready(Box::new(Ready { circuit, operator, chain: None })));
+        }
+        let store = StateStore::new(self.cx.storage, &self.node.key);
+        let chain = match store.load(epoch, &self.fingerprint)? {
+            Ok(chain) => chain,
+            Err(NoState::None) => return Ok(Opened::Rebuild(None)),
+            Err(NoState::Damaged(why)) => {
+                return Ok(Opened::Rebuild(Some(format!("is damaged ({why})"))));
+            }
+        };
+        let (mut circuit, operator) = circuit(self.spec, chain.full.shards)?;
+        match circuit.restore(&chain.full, &chain.changes()) {
+            Ok(()) => {
+                let chain = Some(chain);
+                Ok(Opened::Ready(Box::new(Ready { circuit, operator, chain })))
+            }
+            Err(error) => {
+                Ok(Opened::Rebuild(Some(format!("cannot be read ({})", error.message()))))
+            }
+        }
     }
-    for outcome in outcomes.iter_mut().filter(|o| o.changed) {
-        outcome.version = Some(committed.version);
-    }
-    Ok(Refreshed { outcomes, stored: Some(committed.stored) })
 }
 
 /// A merge circuit with its state.
 struct Ready {
     circuit: Circuit,
     operator: Arc<ScdMerge>,
-    /// Sizes of the stored full image and changes.
-    chain: Option<(usize, usize)>,
+    /// Where the state was stored.
+    chain: Option<Chain>,
 }
 
 /// Where the merge's state comes from.
@@ -212,36 +262,6 @@ enum Opened {
     Ready(Box<Ready>),
     /// From all events; with the reason when that is worth a warning.
     Rebuild(Option<String>),
-}
-
-fn open_state(
-    cx: &Context<'_>,
-    node: &DatasetNode,
-    stored: &StoredDataset,
-    spec: &EventSpec,
-    fingerprint: &str,
-    reset: bool,
-) -> Result<Opened> {
-    let epoch = stored.epoch("");
-    if reset || epoch == 0 {
-        let (circuit, operator) = circuit(spec, cx.shards)?;
-        return Ok(Opened::Ready(Box::new(Ready { circuit, operator, chain: None })));
-    }
-    let found = match StateStore::new(cx.storage, &node.key).load(epoch, fingerprint)? {
-        Ok(found) => found,
-        Err(NoState::None) => return Ok(Opened::Rebuild(None)),
-        Err(NoState::Damaged(why)) => {
-            return Ok(Opened::Rebuild(Some(format!("is damaged ({why})"))));
-        }
-    };
-    let (mut circuit, operator) = circuit(spec, found.full.shards)?;
-    match circuit.restore(&found.full, &found.changes) {
-        Ok(()) => {
-            let chain = Some((found.full_bytes, found.changes_bytes));
-            Ok(Opened::Ready(Box::new(Ready { circuit, operator, chain })))
-        }
-        Err(error) => Ok(Opened::Rebuild(Some(format!("cannot be read ({})", error.message())))),
-    }
 }
 
 /// All events of earlier updates, read again from the flows' sources.

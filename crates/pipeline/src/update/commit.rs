@@ -14,10 +14,10 @@ use crate::DatasetNode;
 use crate::conform::{SchemaChange, conform_delta, same_type, schema_change};
 use crate::paths;
 use crate::progress::{FlowProgress, ProgressStore};
-use crate::state_store::{StateMeta, StateStore};
+use crate::state_store::{Chain, StateStore};
 
 /// A flow's share of a commit.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct FlowCommit {
     pub(crate) flow: String,
     pub(crate) before: FlowProgress,
@@ -30,8 +30,8 @@ pub(crate) struct FlowCommit {
 pub(crate) struct StateCommit {
     pub(crate) circuit: Circuit,
     pub(crate) fingerprint: String,
-    /// Sizes of the stored chain (full image, changes) when the circuit came from it.
-    pub(crate) chain: Option<(usize, usize)>,
+    /// What is stored, when the circuit came from it.
+    pub(crate) chain: Option<Chain>,
 }
 
 /// What a dataset's table becomes.
@@ -66,9 +66,11 @@ pub(crate) fn commit(
 ) -> Result<Committed> {
     let epoch = stored.next_epoch();
     let state_store = StateStore::new(cx.storage, &node.key);
+    let mut state_epochs = Vec::new();
     if let Some(state) = &mut plan.state {
         cx.steps.pass("operator state")?;
-        write_state(&state_store, state, epoch, stored.epoch(""))?;
+        let StateCommit { circuit, fingerprint, chain } = state;
+        state_epochs = state_store.write(circuit, fingerprint, epoch, chain.as_ref())?;
     }
     let mut obsolete = Vec::new();
     for flow in &mut plan.flows {
@@ -94,7 +96,7 @@ pub(crate) fn commit(
     }
     if plan.state.is_some() {
         epochs.insert(String::new(), epoch);
-        state_store.clean(epoch)?;
+        state_store.clean(&state_epochs)?;
     }
     let memory = (!plan.truncate).then(|| (before.version(), Arc::new(deltas)));
     let handle = Some(TableHandle::of(cx.storage, &paths::table(&node.key), table));
@@ -203,34 +205,4 @@ fn info(cx: &Context<'_>, plan: &CommitPlan) -> Map<String, Value> {
         ("deltaicTechnique".to_string(), Value::from(plan.technique)),
         ("deltaicSources".to_string(), Value::from(sources)),
     ])
-}
-
-/// Writes the changes, or everything when the changes have grown to half of the last full image.
-fn write_state(
-    store: &StateStore,
-    state: &mut StateCommit,
-    epoch: i64,
-    previous: i64,
-) -> Result<()> {
-    let changes = match state.chain {
-        Some((full_bytes, changes_bytes)) => {
-            let changes = state.circuit.write_changes()?;
-            let bytes: usize = changes.images.iter().map(|i| i.bytes.len()).sum();
-            (2 * (changes_bytes + bytes) <= full_bytes).then_some(changes)
-        }
-        None => None,
-    };
-    let (images, full) = match changes {
-        Some(changes) => (changes, false),
-        None => (state.circuit.write_full()?, true),
-    };
-    let meta = StateMeta {
-        fingerprint: state.fingerprint.clone(),
-        epoch,
-        previous: if full { 0 } else { previous },
-        circuit_epoch: images.epoch,
-        shards: images.shards,
-    };
-    store.write(&meta, &images, full)?;
-    Ok(())
 }

@@ -14,7 +14,7 @@ use super::view_refresh::{full, incremental, replace};
 use crate::conform::nullable;
 use crate::expectations::identity;
 use crate::progress::FlowProgress;
-use crate::state_store::{NoState, StateStore, StoredState};
+use crate::state_store::{Chain, NoState, StateStore};
 use crate::{DatasetNode, FlowInput, FlowNode};
 
 /// A view whose plan and pending changes are known.
@@ -237,7 +237,7 @@ fn open_state(
     stored: &StoredDataset,
     prepared: &Prepared<'_>,
     warnings: &mut Vec<String>,
-) -> Result<Option<StoredState>> {
+) -> Result<Option<Chain>> {
     let full = prepared.node.refresh_policy == RefreshPolicy::Full;
     if full || !prepared.same_plan() || prepared.unknown().is_some() {
         return Ok(None);

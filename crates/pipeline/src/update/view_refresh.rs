@@ -16,7 +16,7 @@ use crate::conform::conform_delta;
 use crate::expectations::Rules;
 use crate::progress::FlowProgress;
 use crate::report::ExpectationCounts;
-use crate::state_store::StoredState;
+use crate::state_store::Chain;
 
 fn rules(cx: &Context<'_>, prepared: &Prepared<'_>) -> Result<Rules> {
     let rules = prepared.node.expectations.iter().map(|(e, _)| e);
@@ -45,18 +45,16 @@ pub(crate) fn incremental(
     cx: &Context<'_>,
     stored: &StoredDataset,
     mut prepared: Prepared<'_>,
-    state: StoredState,
+    chain: Chain,
     technique: Technique,
     outcome: &mut FlowOutcome,
 ) -> Result<Option<StoredDataset>> {
-    let options = CircuitOptions { shards: state.full.shards, ..CircuitOptions::default() };
+    let options = CircuitOptions { shards: chain.full.shards, ..CircuitOptions::default() };
     let mut circuit = prepared.plan.circuit(options)?;
-    if let Err(error) = circuit.restore(&state.full, &state.changes) {
+    if let Err(error) = circuit.restore(&chain.full, &chain.changes()) {
         outcome.warnings.push(damaged(prepared.node, error.message()));
         return full(cx, stored, prepared, outcome);
     }
-    let chain = Some((state.full_bytes, state.changes_bytes));
-    drop(state);
     let mut inputs = Vec::new();
     for i in &mut prepared.inputs {
         if let Pending::Deltas(deltas) = std::mem::replace(&mut i.pending, Pending::Unchanged) {
@@ -75,7 +73,7 @@ pub(crate) fn incremental(
     }
     let result = Output {
         circuit,
-        chain,
+        chain: Some(chain),
         deltas: vec![judged.kept],
         truncate: false,
         technique: technique.name(),
@@ -154,7 +152,7 @@ fn recompute(
 /// What a refresh computed.
 struct Output {
     circuit: Circuit,
-    chain: Option<(usize, usize)>,
+    chain: Option<Chain>,
     deltas: Vec<ZBatch>,
     truncate: bool,
     technique: &'static str,

@@ -10,4 +10,6 @@ mod project;
 mod redefined;
 #[cfg(test)]
 mod snapshots;
+#[cfg(test)]
+mod stored_state;
 mod wrong_input;

@@ -68,6 +68,29 @@ impl Base {
         (0..row_number(self.len())).filter(|&row| self.weights[row as usize] != 0)
     }
 
+    /// All rows, in ranges of about `length`, none of which ends amid keys of one hash.
+    pub(super) fn pieces(&self, length: usize) -> Vec<std::ops::Range<u32>> {
+        let mut pieces = Vec::new();
+        let (mut start, mut key) = (0, 0);
+        while key < self.keys.len() {
+            let hash = self.keys.hash(key);
+            while key < self.keys.len() && self.keys.hash(key) == hash {
+                key += 1;
+            }
+            let end = self.keys.rows(key - 1).end;
+            if (end - start) as usize >= length || key == self.keys.len() {
+                pieces.push(start..end);
+                start = end;
+            }
+        }
+        pieces
+    }
+
+    /// The key hashes of some rows.
+    pub(super) fn hashes(&self, rows: &std::ops::Range<u32>) -> Vec<u64> {
+        self.keys.hashes_of(rows)
+    }
+
     /// The key that each of `rows` of `key` has, or [`NONE`].
     pub(super) fn find_keys(
         &self,

@@ -126,9 +126,15 @@ impl Keys {
 
     /// The key hash of each row.
     pub(super) fn row_hashes(&self) -> Vec<u64> {
-        let mut hashes = Vec::new();
-        for keys in self.entries.windows(2) {
-            hashes.resize(keys[1].start as usize, keys[0].hash());
+        self.hashes_of(&(0..self.entries[self.entries.len() - 1].start))
+    }
+
+    /// The key hashes of the rows of some keys.
+    pub(super) fn hashes_of(&self, rows: &std::ops::Range<u32>) -> Vec<u64> {
+        let mut hashes = Vec::with_capacity(rows.len());
+        let first = self.entries.partition_point(|key| key.start < rows.start);
+        for keys in self.entries[first..].windows(2).take_while(|k| k[0].start < rows.end) {
+            hashes.resize((keys[1].start - rows.start) as usize, keys[0].hash());
         }
         hashes
     }

@@ -26,10 +26,10 @@ impl Arrangement {
     pub(super) fn matches(
         &self,
         key: &[ArrayRef],
+        hashes: &[u64],
         null_equals_null: bool,
-        limit: usize,
     ) -> Result<Matches> {
-        let found = self.find(key, null_equals_null)?;
+        let found = self.find(key, hashes, null_equals_null)?;
         let mut matches = Matches::default();
         if self.overlay.len() == 0 {
             matches.reserve(found.rows.len());
@@ -40,7 +40,7 @@ impl Arrangement {
             spans.clear();
             spans.extend(found.base[block.clone()].iter().map(|&key| self.base.span(key)));
             for (i, span) in block.zip(&spans) {
-                self.match_row(&mut matches, found.rows[i], span, found.overlay[i], limit);
+                self.match_row(&mut matches, found.rows[i], span, found.overlay[i]);
             }
         }
         Ok(matches)
@@ -48,43 +48,39 @@ impl Arrangement {
 
     /// The matches of one probing row.
     #[inline]
-    fn match_row(&self, matches: &mut Matches, probe: u32, base: &Span, group: u32, limit: usize) {
+    fn match_row(&self, matches: &mut Matches, probe: u32, base: &Span, group: u32) {
         match (base.rows.len(), group) {
             (0, NONE) => {}
-            (1, NONE) if limit > 0 => {
+            (1, NONE) => {
                 if base.first_weight != 0 {
                     matches.push(probe, RowRef(base.rows.start), base.first_weight);
                 }
             }
-            (_, NONE) => self.match_base(matches, probe, base, limit),
-            (_, group) => self.match_both(matches, probe, base, group, limit),
+            (_, NONE) => self.match_base(matches, probe, base),
+            (_, group) => self.match_both(matches, probe, base, group),
         }
     }
 
-    fn find(&self, key: &[ArrayRef], null_equals_null: bool) -> Result<Found> {
-        let key = &self.layout.conform_key(key)?;
-        let count = key.first().map_or(1, |column| column.len());
-        let rows = probing_rows(key, count, null_equals_null)?;
-        let hashes = self.layout.hashes(key, count)?;
-        let base = self.base.find_keys(&self.layout, key, &hashes, &rows)?;
-        let overlay = self.overlay.find_keys(&self.layout, key, &hashes, &rows)?;
+    fn find(&self, key: &[ArrayRef], hashes: &[u64], null_equals_null: bool) -> Result<Found> {
+        let rows = probing_rows(key, hashes.len(), null_equals_null)?;
+        let base = self.base.find_keys(&self.layout, key, hashes, &rows)?;
+        let overlay = self.overlay.find_keys(&self.layout, key, hashes, &rows)?;
         Ok(Found { rows, base, overlay })
     }
 
-    fn match_base(&self, matches: &mut Matches, probe: u32, base: &Span, limit: usize) {
+    fn match_base(&self, matches: &mut Matches, probe: u32, base: &Span) {
         let mut cursor = BaseRows::new(base);
-        for _ in 0..limit {
-            let Some(row) = cursor.next(self) else { return };
+        while let Some(row) = cursor.next(self) {
             matches.push(probe, RowRef(row), self.base.weights[row as usize]);
         }
     }
 
     /// Rows of a key that the overlay has, and perhaps the base, merged in order.
-    fn match_both(&self, matches: &mut Matches, probe: u32, base: &Span, group: u32, limit: usize) {
+    fn match_both(&self, matches: &mut Matches, probe: u32, base: &Span, group: u32) {
         let mut cursor = BaseRows::new(base);
         let mut overlay = self.overlay.group(group).rows.iter().peekable();
         let mut base = cursor.next(self);
-        for _ in 0..limit {
+        loop {
             let from_base = match (base, overlay.peek()) {
                 (None, None) => return,
                 (Some(_), None) => true,

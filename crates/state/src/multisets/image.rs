@@ -1,13 +1,18 @@
-//! Multisets as bytes: framed Arrow IPC streams of one batch, as an arrangement's, of the rows with
-//! their group in front. Groups keep their numbers, as they do in a group table's image.
+//! Multisets as bytes: framed (see [`crate::frame`]) Arrow IPC streams of one batch, of the rows
+//! with their group in front and their weights as one more column at the end. Groups keep their
+//! numbers, as they do in a group table's image.
 
-use arrow::array::AsArray;
-use arrow::datatypes::UInt32Type;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt32Type};
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
 use deltaic_batch::{Result, ZBatch};
 
 use super::{MultisetSpec, Multisets};
-use crate::arrangement::bytes::{ChangeLog, read_rows, write_rows};
-use crate::frame::{Kind, corrupt};
+use crate::change_log::ChangeLog;
+use crate::frame::{Kind, corrupt, open, seal};
 
 const FULL: Kind = *b"MSTF";
 const CHANGE: Kind = *b"MSTC";
@@ -61,5 +66,50 @@ impl Multisets {
         let groups = columns.remove(0);
         let groups = groups.as_primitive_opt::<UInt32Type>().ok_or_else(|| corrupt("no groups"))?;
         self.apply(groups.values(), &columns, &weights)
+    }
+}
+
+/// Rows with weights, framed.
+fn write_rows(
+    kind: Kind,
+    schema: &SchemaRef,
+    columns: &[ArrayRef],
+    weights: &[i64],
+) -> Result<Vec<u8>> {
+    // Constraints of the schema are the table's business; here every column may hold NULL.
+    let nullable = |f: &Arc<Field>| Arc::new(f.as_ref().clone().with_nullable(true));
+    let mut fields: Vec<Arc<Field>> = schema.fields().iter().map(nullable).collect();
+    fields.push(Arc::new(Field::new("weight", DataType::Int64, false)));
+    let mut columns = columns.to_vec();
+    columns.push(Arc::new(Int64Array::from(weights.to_vec())));
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new(schema.clone(), columns)?;
+    let mut payload = Vec::new();
+    let mut writer = StreamWriter::try_new(&mut payload, &schema)?;
+    writer.write(&batch)?;
+    writer.finish()?;
+    drop(writer);
+    Ok(seal(kind, &payload))
+}
+
+/// What [`write_rows`] wrote.
+fn read_rows(kind: Kind, schema: &SchemaRef, bytes: &[u8]) -> Result<(Vec<ArrayRef>, Vec<i64>)> {
+    let payload = open(kind, bytes)?;
+    let mut batches = StreamReader::try_new(payload, None)
+        .map_err(|e| corrupt(&e.to_string()))?
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| corrupt(&e.to_string()))?;
+    let (Some(batch), true) = (batches.pop(), batches.is_empty()) else {
+        return Err(corrupt("it does not hold one batch"));
+    };
+    let mut columns = batch.columns().to_vec();
+    let weights = columns.pop();
+    let types = schema.fields().iter().map(|f| f.data_type());
+    if !types.eq(columns.iter().map(|c| c.data_type())) {
+        return Err(corrupt("its rows are of other types"));
+    }
+    match weights.as_ref().and_then(|w| w.as_primitive_opt::<Int64Type>()) {
+        Some(weights) if weights.null_count() == 0 => Ok((columns, weights.values().to_vec())),
+        _ => Err(corrupt("the weights are missing")),
     }
 }

@@ -33,7 +33,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use deltaic_batch::{Error, Result, ZBatch};
 use std::sync::Arc;
 
-use crate::arrangement::bytes::ChangeLog;
+use crate::change_log::ChangeLog;
 use codec::{ByteCodec, WordCodec};
 use found::Found;
 pub use places::{Moves, Places};

@@ -69,7 +69,7 @@ impl FileWriter<'_> {
             deletion_vector: None,
         };
         let index = self.row_index(part, &path)?;
-        let mut objects = vec![NewObject { path, bytes: bytes.into(), durable: true }];
+        let mut objects = vec![NewObject { path, bytes: vec![bytes.into()], durable: true }];
         objects.extend(index);
         Ok((add, objects))
     }
@@ -83,7 +83,11 @@ impl FileWriter<'_> {
         let columns: Vec<String> =
             self.schema.fields().iter().map(|field| field.name().clone()).collect();
         let bytes = row_index::encode(&columns, hashes)?.into();
-        Ok(Some(NewObject { path: row_index::path_of(data_path)?, bytes, durable: false }))
+        Ok(Some(NewObject {
+            path: row_index::path_of(data_path)?,
+            bytes: vec![bytes],
+            durable: false,
+        }))
     }
 
     /// Makes change data files of deleted and inserted rows.
@@ -114,7 +118,7 @@ impl FileWriter<'_> {
                 size: bytes.len() as u64,
                 data_change: false,
             });
-            self.objects.push(NewObject { path, bytes: bytes.into(), durable: true });
+            self.objects.push(NewObject { path, bytes: vec![bytes.into()], durable: true });
         }
         Ok(files)
     }

@@ -223,7 +223,7 @@ impl CommitBuilder {
             changes.adds.push(add);
         }
         if let Some((path, bytes)) = vectors.finish() {
-            writer.objects.push(NewObject { path, bytes: bytes.into(), durable: true });
+            writer.objects.push(NewObject { path, bytes: vec![bytes.into()], durable: true });
         }
         Ok(())
     }

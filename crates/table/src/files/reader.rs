@@ -269,7 +269,7 @@ impl Read for Cursor {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.object.size().saturating_sub(self.position);
         let length = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        buffer[..length].copy_from_slice(&self.object.read_at(self.position, length)?);
+        self.object.read_into(self.position, &mut buffer[..length])?;
         self.position += length as u64;
         Ok(length)
     }

@@ -45,7 +45,7 @@ pub(crate) fn open_or_build(root: &Storage, snapshot: &Snapshot, add: &Add) -> R
 pub(crate) fn build(root: &Storage, snapshot: &Snapshot, add: &Add) -> Result<RowIndex> {
     let bytes = index_file(root, snapshot, add)?;
     let path = path_of(&add.path)?;
-    let object = NewObject { path, bytes: bytes.clone().into(), durable: false };
+    let object = NewObject { path, bytes: vec![bytes.clone().into()], durable: false };
     root.put_all(vec![object])?;
     RowIndex::open(Arc::new(format::InMemory(bytes.into()))).ok_or_else(|| {
         deltaic_batch::Error::internal("ROW_INDEX_ENCODE", "an index cannot be read back")

@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use bytes::Bytes;
 use uuid::Uuid;
 
 use super::{Backend, NewObject, ReadAt};
@@ -143,10 +142,8 @@ impl ReadAt for LocalFile {
         self.modified_ms
     }
 
-    fn read_at(&self, offset: u64, length: usize) -> io::Result<Bytes> {
-        let mut buffer = vec![0; length];
-        self.file.read_exact_at(&mut buffer, offset)?;
-        Ok(buffer.into())
+    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
     }
 }
 
@@ -170,7 +167,7 @@ fn write_temporary(target: &Path, object: &NewObject) -> io::Result<PathBuf> {
     let temporary = parent(target)?.join(format!("{TEMPORARY}{}", Uuid::new_v4().simple()));
     let write = || {
         let mut file = File::create_new(&temporary)?;
-        file.write_all(&object.bytes)?;
+        object.bytes.iter().try_for_each(|part| file.write_all(part))?;
         if object.durable { file.sync_all() } else { Ok(()) }
     };
     write().inspect_err(|_| drop(fs::remove_file(&temporary)))?;

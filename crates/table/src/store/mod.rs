@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub use fault::Fault;
-pub use storage::Storage;
+pub use storage::{Object, Storage};
 
 /// An object that is about to be written.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub(crate) struct NewObject {
     /// Path below the root.
     pub(crate) path: String,
     /// Content.
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: Vec<Bytes>,
     /// False for what can be rebuilt: it need not survive a power failure.
     pub(crate) durable: bool,
 }
@@ -35,7 +35,13 @@ pub(crate) trait ReadAt: Debug + Send + Sync {
     /// Last change, milliseconds since 1970.
     fn modified_ms(&self) -> i64;
     /// Exactly `length` bytes from `offset`; an error when the object is shorter.
-    fn read_at(&self, offset: u64, length: usize) -> io::Result<Bytes>;
+    fn read_at(&self, offset: u64, length: usize) -> io::Result<Bytes> {
+        let mut buffer = vec![0; length];
+        self.read_into(offset, &mut buffer)?;
+        Ok(buffer.into())
+    }
+    /// The same, into a buffer.
+    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 }
 
 /// What a storage must be able to do. Every write is atomic: after a crash at any moment an object

@@ -59,14 +59,25 @@ impl Storage {
         }
     }
 
+    /// An object that is read in parts; `None` when absent. It stays readable after its removal.
+    pub fn object(&self, path: &str) -> Result<Option<Object>> {
+        let object = |bytes| Object { path: self.full(path).into(), bytes };
+        Ok(self.open(path)?.map(object))
+    }
+
     /// Atomic, durable write, replacing what is there.
     pub fn put(&self, path: &str, bytes: Bytes) -> Result<()> {
+        self.put_parts(path, vec![bytes])
+    }
+
+    /// As [`Self::put`], of bytes that are in several places.
+    pub fn put_parts(&self, path: &str, bytes: Vec<Bytes>) -> Result<()> {
         self.put_all(vec![NewObject { path: path.into(), bytes, durable: true }])
     }
 
     /// Atomic, durable write that fails when the object exists (`false`).
     pub fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<bool> {
-        let object = NewObject { path: self.full(path), bytes, durable: true };
+        let object = NewObject { path: self.full(path), bytes: vec![bytes], durable: true };
         self.backend.put_if_absent(&object).map_err(|e| io_error("write", path, &e))
     }
 
@@ -109,6 +120,25 @@ impl Storage {
             (prefix, "") => prefix.into(),
             (prefix, path) => format!("{prefix}/{path}"),
         }
+    }
+}
+
+/// An object that is read in parts. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Object {
+    path: Arc<str>,
+    bytes: Arc<dyn ReadAt>,
+}
+
+impl Object {
+    /// Number of bytes.
+    pub fn size(&self) -> u64 {
+        self.bytes.size()
+    }
+
+    /// Fills a buffer with the bytes from `offset` on; an error when there are fewer.
+    pub fn read_into(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.bytes.read_into(offset, buffer).map_err(|e| io_error("read", &self.path, &e))
     }
 }
 

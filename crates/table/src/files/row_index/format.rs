@@ -119,4 +119,9 @@ impl ReadAt for InMemory {
         let end = range.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
         Ok(self.0.slice(start..end))
     }
+
+    fn read_into(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        buffer.copy_from_slice(&self.read_at(offset, buffer.len())?);
+        Ok(())
+    }
 }
