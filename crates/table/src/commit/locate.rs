@@ -78,13 +78,11 @@ fn search(
     keys: &Keys,
     left: &mut Left,
 ) -> Result<Option<Hit>> {
-    index.expect(keys.len())?;
+    let wanted: Vec<_> = keys.iter().filter(|&&(_, row)| left.counts[row] > 0).copied().collect();
     let mut hidden = None;
     let mut found = Vec::new();
-    for &(hash, row) in keys {
-        if left.counts[row] == 0 {
-            continue;
-        }
+    for (hash, row) in index.candidates(wanted.into_iter())? {
+        // A row is once among the keys, so it is still to be found.
         found.clear();
         index.find(hash, &mut found)?;
         if found.is_empty() {

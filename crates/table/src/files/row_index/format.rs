@@ -2,13 +2,22 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 8 | `DLTCIDX1` |
+//! | 8 | `DLTCIDX2` |
 //! | 4 | length of the header text |
-//! | 4 | CRC-32 of the header text |
+//! | 4 | CRC-32 of header text and directory |
 //! | … | header text, JSON: `rows`, and `columns` (names, in the order in which they are hashed) |
-//! | … | pages of 4,096 bytes; the last one ends with its last entry |
+//! | … | directory: the high half of the first hash of each page of entries |
+//! | … | pages of the filter, of 4,096 bytes |
+//! | … | pages of entries, of 4,096 bytes; the last one ends with its last entry |
 //!
-//! | page | content |
+//! | page of the filter | content |
+//! |---|---|
+//! | 4 | CRC-32 of the rest of the page |
+//! | 4 | zero |
+//! | 4032 | 63 blocks of the filter; zeros after the last |
+//! | … | zeros up to the page's end |
+//!
+//! | page of entries | content |
 //! |---|---|
 //! | 4 | CRC-32 of the rest of the page |
 //! | 4 | number of entries, n ≤ 204 |
@@ -22,15 +31,20 @@ use bytes::Bytes;
 use deltaic_batch::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use super::filter;
 use crate::store::ReadAt;
 
-pub(super) const MAGIC: &[u8; 8] = b"DLTCIDX1";
+pub(super) const MAGIC: &[u8; 8] = b"DLTCIDX2";
 /// Bytes before the header text.
 pub(super) const START_BYTES: usize = 16;
 pub(super) const PAGE_BYTES: usize = 4_096;
 /// Entries of a page.
 pub(super) const PAGE_ENTRIES: usize = 204;
-/// Bytes of a page before its hashes.
+/// Blocks of the filter in a page.
+pub(super) const PAGE_BLOCKS: usize = (PAGE_BYTES - PAGE_START_BYTES) / filter::BLOCK_BYTES;
+/// Bytes of an entry of the directory.
+pub(super) const DIRECTORY_BYTES: usize = 8;
+/// Bytes of a page before its hashes or blocks.
 pub(super) const PAGE_START_BYTES: usize = 8;
 pub(super) const HASH_BYTES: usize = 16;
 pub(super) const POSITION_BYTES: usize = 4;
@@ -47,13 +61,22 @@ pub(crate) fn encode(columns: &[String], hashes: Vec<u128>) -> Result<Vec<u8>> {
     let header = Header { rows: hashes.len(), columns: columns.to_vec() };
     let header = serde_json::to_vec(&header).map_err(|e| encode_error(&e.to_string()))?;
     let length = u32::try_from(header.len()).map_err(|e| encode_error(&e.to_string()))?;
+    let filter = filter_pages(&hashes);
     let entries = sorted(hashes)?;
     let pages = entries.len().div_ceil(PAGE_ENTRIES);
-    let mut out = Vec::with_capacity(START_BYTES + header.len() + pages * PAGE_BYTES);
+    let mut out = Vec::with_capacity(
+        START_BYTES + header.len() + pages * (DIRECTORY_BYTES + PAGE_BYTES) + filter.len(),
+    );
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(&crc32fast::hash(&header).to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&header);
+    for page in entries.chunks(PAGE_ENTRIES) {
+        out.extend_from_slice(&page[0].0.to_le_bytes()[8..]);
+    }
+    let checksum = crc32fast::hash(&out[START_BYTES..]);
+    out[START_BYTES - 4..START_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    out.extend_from_slice(&filter);
     for (number, page) in entries.chunks(PAGE_ENTRIES).enumerate() {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
@@ -68,6 +91,26 @@ pub(crate) fn encode(columns: &[String], hashes: Vec<u128>) -> Result<Vec<u8>> {
         out[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
     }
     Ok(out)
+}
+
+fn filter_pages(hashes: &[u128]) -> Vec<u8> {
+    let blocks = filter::blocks(hashes.len());
+    let mut pages = vec![0; blocks.div_ceil(PAGE_BLOCKS) * PAGE_BYTES];
+    for &hash in hashes {
+        let block = filter::block_of(hash, blocks);
+        let start = block / PAGE_BLOCKS * PAGE_BYTES + block_start(block);
+        filter::insert(hash, &mut pages[start..start + filter::BLOCK_BYTES]);
+    }
+    for page in pages.chunks_exact_mut(PAGE_BYTES) {
+        let checksum = crc32fast::hash(&page[4..]);
+        page[..4].copy_from_slice(&checksum.to_le_bytes());
+    }
+    pages
+}
+
+/// Where a block of the filter starts in its page.
+pub(super) fn block_start(block: usize) -> usize {
+    PAGE_START_BYTES + block % PAGE_BLOCKS * filter::BLOCK_BYTES
 }
 
 /// Entries in order. Hashes are uniform: a pass over their top bits leaves runs that fit the cache.

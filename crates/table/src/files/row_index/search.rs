@@ -1,38 +1,30 @@
 //! Finds hashes in a row index.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use deltaic_batch::{Error, Result};
+use deltaic_batch::Result;
 
+use super::filter;
 use super::format::{
-    HASH_BYTES, Header, MAGIC, PAGE_BYTES, PAGE_ENTRIES, PAGE_START_BYTES, POSITION_BYTES,
-    START_BYTES,
+    DIRECTORY_BYTES, HASH_BYTES, Header, MAGIC, PAGE_BLOCKS, PAGE_BYTES, PAGE_ENTRIES,
+    PAGE_START_BYTES, POSITION_BYTES, START_BYTES, block_start,
 };
+use super::pages::{Pages, damaged};
 use crate::store::ReadAt;
-
-/// Guesses by value before falling back to halving (a row with very many copies makes hashes
-/// anything but uniform).
-const GUESSES_MAX: u32 = 4;
-/// Pages that are kept while searching.
-const PAGES_KEPT: usize = 1_024;
 
 /// An open row index.
 #[derive(Debug)]
 pub(crate) struct RowIndex {
-    object: Arc<dyn ReadAt>,
     header: Header,
-    pages_start: usize,
-    pages: HashMap<usize, Page>,
-    /// The whole object, when much of it will be read.
-    loaded: Option<Bytes>,
+    /// High half of the first hash of each page.
+    directory: Vec<u64>,
+    filter: Pages,
+    entries: Pages,
 }
 
-/// A page that passed its checksum.
-#[derive(Debug, Clone)]
-struct Page {
-    bytes: Bytes,
+/// A page of entries.
+struct Page<'a> {
+    bytes: &'a [u8],
     entries: usize,
 }
 
@@ -44,29 +36,34 @@ impl RowIndex {
         if !start.starts_with(MAGIC) {
             return None;
         }
-        let pages_start = START_BYTES.checked_add(usize::try_from(u32_at(&start, 8)?).ok()?)?;
-        if pages_start > start.len() {
-            start = object.read_at(0, pages_start).ok()?;
+        let text_end = START_BYTES.checked_add(usize::try_from(u32_at(&start, 8)?).ok()?)?;
+        if text_end > start.len() {
+            start = object.read_at(0, text_end).ok()?;
         }
-        let text = start.get(START_BYTES..pages_start)?;
-        if crc32fast::hash(text) != u32_at(&start, 12)? {
+        let header: Header = serde_json::from_slice(start.get(START_BYTES..text_end)?).ok()?;
+        let pages = header.rows.div_ceil(PAGE_ENTRIES);
+        let filter_start = text_end.checked_add(pages.checked_mul(DIRECTORY_BYTES)?)?;
+        if filter_start > start.len() {
+            start = object.read_at(0, filter_start).ok()?;
+        }
+        if crc32fast::hash(&start[START_BYTES..filter_start]) != u32_at(&start, 12)? {
             return None;
         }
-        let header: Header = serde_json::from_slice(text).ok()?;
-        let pages = header.rows.div_ceil(PAGE_ENTRIES);
+        let directory = start[text_end..filter_start].as_chunks::<DIRECTORY_BYTES>().0;
+        let directory = directory.iter().map(|hash| u64::from_le_bytes(*hash)).collect();
+        let filter_bytes = filter::blocks(header.rows).div_ceil(PAGE_BLOCKS) * PAGE_BYTES;
+        let entries_start = filter_start.checked_add(filter_bytes)?;
         let last = header.rows.checked_sub(pages.saturating_sub(1).checked_mul(PAGE_ENTRIES)?)?;
         let last_bytes = match pages {
             0 => 0,
             _ => PAGE_START_BYTES + last * (HASH_BYTES + POSITION_BYTES),
         };
-        let whole = pages.saturating_sub(1).checked_mul(PAGE_BYTES)?;
-        (pages_start + whole + last_bytes == size).then(|| Self {
-            object,
-            header,
-            pages_start,
-            pages: HashMap::new(),
-            loaded: (start.len() == size).then_some(start),
-        })
+        let entries_bytes = pages.saturating_sub(1).checked_mul(PAGE_BYTES)? + last_bytes;
+        let part = |start, bytes| Pages::new(object.clone(), start as u64, bytes);
+        let filter = part(filter_start, filter_bytes);
+        let entries = part(entries_start, entries_bytes);
+        let is_whole = entries_start + entries_bytes == size;
+        is_whole.then_some(Self { header, directory, filter, entries })
     }
 
     /// Names of the columns that are hashed, in order.
@@ -74,106 +71,66 @@ impl RowIndex {
         &self.header.columns
     }
 
-    /// Reads everything at once if `searches` lookups would touch much of it anyway.
-    pub(crate) fn expect(&mut self, searches: usize) -> Result<()> {
-        if self.loaded.is_none() && searches.saturating_mul(4) > self.num_pages() {
-            let size = usize::try_from(self.object.size()).unwrap_or(usize::MAX);
-            self.loaded = Some(self.object.read_at(0, size).map_err(|e| damaged(&e.to_string()))?);
-        }
-        Ok(())
-    }
-
-    /// Positions of the rows with this hash, ascending, onto `out`.
-    pub(crate) fn find(&mut self, hash: u128, out: &mut Vec<u32>) -> Result<()> {
-        let Some(mut number) = self.first_page(hash)? else { return Ok(()) };
-        loop {
-            let page = self.page(number)?;
-            let start = page.first_not_less(hash);
-            let equal = (start..page.entries).take_while(|&i| page.hash(i) == hash);
-            out.extend(equal.map(|i| page.position(i)));
-            number += 1;
-            if page.hash(page.entries - 1) > hash || number == self.num_pages() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The first page whose last hash is not less than `hash`.
-    ///
-    /// Pages before `low` are less; page `high` (or the end) is not. Guesses start at the page where
-    /// a uniform hash would lie and go on by the distance to what was found there.
-    fn first_page(&mut self, hash: u128) -> Result<Option<usize>> {
-        let (mut low, mut high) = (0, self.num_pages());
-        let mut guess = self.pages_between(0, hash);
-        let mut guesses = 0;
-        while low < high {
-            let middle = if guesses < GUESSES_MAX { guess } else { low + (high - low) / 2 };
-            let number = middle.clamp(low, high - 1);
-            guesses += 1;
-            let page = self.page(number)?;
-            let (first, last) = (page.hash(0), page.hash(page.entries - 1));
-            if last < hash {
-                low = number + 1;
-                guess = low + self.pages_between(last, hash);
-            } else if first < hash {
-                return Ok(Some(number));
-            } else {
-                high = number;
-                guess = number.saturating_sub(1 + self.pages_between(hash, first));
-            }
-        }
-        Ok((low < self.num_pages()).then_some(low))
-    }
-
-    /// About how many pages lie between two hashes.
-    fn pages_between(&self, from: u128, to: u128) -> usize {
-        let distance = to.saturating_sub(from) >> 64;
-        usize::try_from((distance * self.num_pages() as u128) >> 64).unwrap_or(0)
-    }
-
-    #[cfg(test)]
-    pub(super) fn pages_read(&self) -> usize {
-        self.pages.len()
-    }
-
     /// Rows of the data file.
     pub(crate) fn num_rows(&self) -> u64 {
         self.header.rows as u64
     }
 
-    fn num_pages(&self) -> usize {
-        self.header.rows.div_ceil(PAGE_ENTRIES)
+    /// Those of some hashes that the file may have. One in a hundred of the others is among them.
+    pub(crate) fn candidates<T>(
+        &mut self,
+        hashes: impl ExactSizeIterator<Item = (u128, T)>,
+    ) -> Result<Vec<(u128, T)>> {
+        let mut candidates = Vec::new();
+        let blocks = filter::blocks(self.header.rows);
+        if blocks == 0 {
+            return Ok(candidates);
+        }
+        self.filter.expect(hashes.len())?;
+        for (hash, of_hash) in hashes {
+            let block = filter::block_of(hash, blocks);
+            let start = block_start(block);
+            let page = self.filter.page(block / PAGE_BLOCKS)?;
+            if filter::may_hold(hash, &page[start..start + filter::BLOCK_BYTES]) {
+                candidates.push((hash, of_hash));
+            }
+        }
+        self.entries.expect(candidates.len())?;
+        Ok(candidates)
     }
 
-    fn page(&mut self, number: usize) -> Result<Page> {
-        if let Some(page) = self.pages.get(&number) {
-            return Ok(page.clone());
-        }
-        let start = self.pages_start + number * PAGE_BYTES;
-        let size = usize::try_from(self.object.size()).unwrap_or(usize::MAX);
-        let end = size.min(start + PAGE_BYTES);
-        let bytes = match &self.loaded {
-            Some(all) => all.slice(start..end),
-            None => {
-                let offset = start as u64;
-                self.object.read_at(offset, end - start).map_err(|e| damaged(&e.to_string()))?
+    /// Positions of the rows with this hash, ascending, onto `out`.
+    pub(crate) fn find(&mut self, hash: u128, out: &mut Vec<u32>) -> Result<()> {
+        let below = self.directory.partition_point(|&first| u128::from(first) < hash >> 64);
+        // The last page below may go on with the hash.
+        for number in below.saturating_sub(1)..self.entries.len() {
+            let page = self.page(number)?;
+            let start = page.first_not_less(hash);
+            let equal = (start..page.entries).take_while(|&i| page.hash(i) == hash);
+            out.extend(equal.map(|i| page.position(i)));
+            if page.hash(page.entries - 1) > hash {
+                return Ok(());
             }
-        };
-        let page = Page::check(bytes).ok_or_else(|| damaged("a checksum does not match"))?;
-        if self.loaded.is_none() && self.pages.len() >= PAGES_KEPT {
-            self.pages.clear();
         }
-        self.pages.insert(number, page.clone());
-        Ok(page)
+        Ok(())
+    }
+
+    fn page(&mut self, number: usize) -> Result<Page<'_>> {
+        let page = Page::new(self.entries.page(number)?);
+        page.ok_or_else(|| damaged("a page has another number of entries"))
+    }
+
+    #[cfg(test)]
+    pub(super) fn pages_read(&self) -> usize {
+        self.filter.count_read() + self.entries.count_read()
     }
 }
 
-impl Page {
-    fn check(bytes: Bytes) -> Option<Self> {
-        let entries = usize::try_from(u32_at(&bytes, 4)?).ok()?;
+impl<'a> Page<'a> {
+    fn new(bytes: &'a [u8]) -> Option<Self> {
+        let entries = usize::try_from(u32_at(bytes, 4)?).ok()?;
         let used = PAGE_START_BYTES + entries.checked_mul(HASH_BYTES + POSITION_BYTES)?;
-        let intact = crc32fast::hash(bytes.get(4..)?) == u32_at(&bytes, 0)?;
-        (intact && entries > 0 && used <= bytes.len()).then_some(Self { bytes, entries })
+        (entries > 0 && used <= bytes.len()).then_some(Self { bytes, entries })
     }
 
     fn hash(&self, i: usize) -> u128 {
@@ -184,7 +141,7 @@ impl Page {
     }
 
     fn position(&self, i: usize) -> u32 {
-        u32_at(&self.bytes, PAGE_START_BYTES + self.entries * HASH_BYTES + i * POSITION_BYTES)
+        u32_at(self.bytes, PAGE_START_BYTES + self.entries * HASH_BYTES + i * POSITION_BYTES)
             .unwrap_or(0)
     }
 
@@ -201,11 +158,4 @@ impl Page {
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(bytes.try_into().ok()?))
-}
-
-/// Tells the caller to make the index again.
-pub(crate) const DAMAGED: &str = "ROW_INDEX_DAMAGED";
-
-fn damaged(why: &str) -> Error {
-    Error::storage(DAMAGED, format!("a row index is damaged: {why}"))
 }
