@@ -1,7 +1,7 @@
 //! Expectations: conditions on rows, what happens to those that violate them, and the counts.
 //!
-//! Only TRUE passes. Each rule counts every row; then FAIL UPDATE fails, DROP ROW drops, and the
-//! rest stays.
+//! Only TRUE passes. Each rule counts every row; then FAIL UPDATE fails, DROP ROW drops, QUARANTINE
+//! diverts (also what a DROP ROW rule would drop), and the rest stays.
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
@@ -22,10 +22,42 @@ pub(crate) struct Rules {
 pub(crate) struct Judged {
     /// Rows that stay.
     pub(crate) kept: ZBatch,
+    /// Rows that QUARANTINE rules divert.
+    pub(crate) diverted: Option<Diverted>,
     /// Per rule: sums of the weights of the rows that pass and that do not.
     pub(crate) counts: Vec<(i64, i64)>,
     /// Violating rows of FAIL UPDATE rules, as text.
     pub(crate) samples: Vec<(usize, String)>,
+}
+
+/// Rows that go into a quarantine.
+#[derive(Debug)]
+pub(crate) struct Diverted {
+    pub(crate) rows: RecordBatch,
+    /// Of each row, the rules that divert it.
+    pub(crate) rules: Vec<Vec<String>>,
+}
+
+impl Diverted {
+    /// The rows that violate one of some rules, each told by name with where it passes.
+    pub(crate) fn by_rules(
+        rows: &RecordBatch,
+        rules: &[(String, BooleanArray)],
+    ) -> Result<Option<Self>> {
+        let violated = |row: usize| -> Vec<String> {
+            let rules = rules.iter().filter(|(_, passes)| !passes.value(row));
+            rules.map(|(name, _)| name.clone()).collect()
+        };
+        let violated: Vec<Vec<String>> = (0..rows.num_rows()).map(violated).collect();
+        let is_diverted: BooleanArray =
+            violated.iter().map(|rules| Some(!rules.is_empty())).collect();
+        if is_diverted.true_count() == 0 {
+            return Ok(None);
+        }
+        let rows = arrow::compute::filter_record_batch(rows, &is_diverted)?;
+        let rules = violated.into_iter().filter(|rules| !rules.is_empty()).collect();
+        Ok(Some(Self { rows, rules }))
+    }
 }
 
 const SAMPLES_MAX: usize = 3;
@@ -53,6 +85,7 @@ impl Rules {
         let mut counts = Vec::with_capacity(self.rules.len());
         let mut samples = Vec::new();
         let mut keep: Option<BooleanArray> = None;
+        let mut diverting = Vec::new();
         for (i, (rule, bound)) in self.rules.iter().enumerate() {
             let passes = passes(bound, delta.rows()).map_err(|e| e.object(&rule.name.value))?;
             let (mut passed, mut failed) = (0_i64, 0_i64);
@@ -65,15 +98,22 @@ impl Rules {
                 OnViolation::FailUpdate => {
                     samples.extend(violating(&passes, &delta)?.into_iter().map(|text| (i, text)));
                 }
-                OnViolation::DropRow => {
+                OnViolation::DropRow | OnViolation::Quarantine => {
+                    if rule.action == OnViolation::Quarantine {
+                        diverting.push((rule.name.value.clone(), passes.clone()));
+                    }
                     keep = Some(match keep {
                         None => passes,
                         Some(keep) => arrow::compute::and(&keep, &passes)?,
                     });
                 }
-                OnViolation::Warn | OnViolation::Quarantine => {}
+                OnViolation::Warn => {}
             }
         }
+        let diverted = match diverting.is_empty() {
+            true => None,
+            false => Diverted::by_rules(delta.rows(), &diverting)?,
+        };
         let kept = match keep {
             None => delta,
             Some(keep) => {
@@ -83,7 +123,7 @@ impl Rules {
                 ZBatch::try_new(rows, weights.values().clone())?
             }
         };
-        Ok(Judged { kept, counts, samples })
+        Ok(Judged { kept, diverted, counts, samples })
     }
 
     /// The error of a FAIL UPDATE rule that rows violate.

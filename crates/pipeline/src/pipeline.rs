@@ -281,6 +281,7 @@ fn summary(graph: &Graph, node: &DatasetNode) -> DatasetSummary {
             InputSource::External(path) => path.clone(),
         })
         .collect();
+    reads.extend(node.quarantine_of.map(|origin| graph.datasets[origin].name.clone()));
     reads.sort();
     reads.dedup();
     DatasetSummary {

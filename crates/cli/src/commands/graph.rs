@@ -30,6 +30,9 @@ pub(super) fn draw(graph: &Graph, format: GraphFormat) -> String {
 fn edges(graph: &Graph) -> Vec<(Node, usize, bool)> {
     let mut edges = BTreeSet::new();
     for (to, dataset) in graph.datasets.iter().enumerate() {
+        if let Some(origin) = dataset.quarantine_of {
+            edges.insert((to, Node::Dataset(origin), false));
+        }
         let own = (dataset.reads.as_slice(), dataset.view_inputs.as_slice());
         let flows = dataset.flows.iter().map(|f| &graph.flows[*f]);
         let all = flows.map(|f| (f.reads.as_slice(), f.inputs.as_slice())).chain([own]);

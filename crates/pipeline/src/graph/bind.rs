@@ -404,6 +404,7 @@ pub(super) fn finish(mut definitions: Definitions, order: &Order, mut bound: Bou
         let definition = &definitions.datasets[index];
         let Some(dataset) = bound.datasets[index].take() else { continue };
         let mut node = dataset_node(definition, dataset, append_only);
+        node.quarantine_of = definition.quarantine_of.map(|origin| position[origin]);
         for &flow in &definition.flows {
             let Some(mut flow_bound) = bound.flows[flow].take() else { continue };
             flow_bound.inputs.iter_mut().for_each(|i| renumber(&mut i.source, &position));
@@ -420,6 +421,11 @@ pub(super) fn finish(mut definitions: Definitions, order: &Order, mut bound: Bou
             }
         }
         graph.datasets.push(node);
+    }
+    for dataset in 0..graph.datasets.len() {
+        if let Some(origin) = graph.datasets[dataset].quarantine_of {
+            graph.datasets[origin].quarantine = Some(dataset);
+        }
     }
     graph
 }
@@ -453,6 +459,8 @@ fn dataset_node(definition: &DatasetDef, bound: BoundDataset, append_only: bool)
         view_views: BTreeMap::new(),
         reads: Vec::new(),
         append_only,
+        quarantine: None,
+        quarantine_of: None,
         location: location(&definition.file, ast.name.span),
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct DatasetDef {
     pub(super) file: String,
     /// Flows into it, by index.
     pub(super) flows: Vec<usize>,
+    /// The dataset whose rows it has that were not taken.
+    pub(super) quarantine_of: Option<usize>,
 }
 
 impl DatasetDef {
@@ -58,6 +60,11 @@ pub(super) struct FlowDef {
 }
 
 impl FlowDef {
+    /// AUTO CDC of change events.
+    pub(super) fn is_cdc_of_events(&self) -> bool {
+        matches!(&self.body, FlowBody::Cdc(cdc) if matches!(cdc.source, CdcSource::Events(_)))
+    }
+
     /// The query that yields its rows.
     pub(super) fn query(&self) -> &Query {
         match &self.body {
@@ -163,6 +170,7 @@ pub(super) fn collect(project: &Project, errors: &mut Vec<Error>) -> Definitions
     for p in pending {
         definitions.add_flow(p, errors);
     }
+    super::quarantine::add(&mut definitions, errors);
     if errors.is_empty() && definitions.datasets.iter().all(DatasetDef::is_view) {
         let message = "the project defines no table or materialized view";
         let hint = "check that the files lie where 'libraries' of the project file says";
@@ -242,7 +250,27 @@ impl Definitions {
                 configuration,
             });
         }
-        self.datasets.push(DatasetDef { key, name, ast, file: file.to_owned(), flows });
+        let file = file.to_owned();
+        self.datasets.push(DatasetDef { key, name, ast, file, flows, quarantine_of: None });
+    }
+
+    pub(super) fn add_quarantine(&mut self, quarantine: DatasetDef, errors: &mut Vec<Error>) {
+        if let Some(&other) = self.by_key.get(&quarantine.key) {
+            let other = &self.datasets[other];
+            let (name, at) = (&other.name, location(&quarantine.file, quarantine.ast.name.span));
+            let message =
+                format!("the rows that it diverts go into '{name}', which is defined here");
+            let code = "PIPELINE_DUPLICATE_IDENTIFIERS.OUTPUT";
+            errors.push(
+                Error::user(code, message)
+                    .object(&other.name)
+                    .at(location(&other.file, other.ast.name.span))
+                    .hint(format!("give it another name than that of the quarantine of {at}")),
+            );
+            return;
+        }
+        self.by_key.insert(quarantine.key.clone(), self.datasets.len());
+        self.datasets.push(quarantine);
     }
 
     fn add_flow(&mut self, p: Pending, errors: &mut Vec<Error>) {

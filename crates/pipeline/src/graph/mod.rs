@@ -11,6 +11,7 @@
 //! | `cdc` | AUTO CDC clauses against the schema of the events |
 //! | `metadata` | the hidden `_metadata` column of files |
 //! | `expectations` | conditions against the schema they see |
+//! | `quarantine` | the tables of rows that others do not take |
 //! | `rules` | flows per kind, streaming or not, resets |
 //! | `places` | places and objects of errors |
 
@@ -23,6 +24,7 @@ mod metadata;
 mod names;
 mod order;
 mod places;
+mod quarantine;
 mod reads;
 mod rules;
 mod schema;
@@ -36,6 +38,7 @@ use deltaic_plan::Session;
 use crate::Project;
 
 pub(crate) use cdc::{CHANGE_TYPE, COMMIT_VERSION};
+pub(crate) use quarantine::{INVALID_ROWS, QUARANTINE};
 pub use types::{
     CdcPlan, DatasetNode, FileSchemas, FlowInput, FlowKind, FlowNode, Graph, InputSource,
     SnapshotVersion,

@@ -52,9 +52,18 @@ impl Search<'_> {
         self.marks[dataset] = Mark::Open;
         self.path.push(dataset);
         let (definitions, reads) = (self.definitions, self.reads);
+        if let Some(origin) = definitions.datasets[dataset].quarantine_of {
+            self.visit(origin);
+        }
         for &flow in &definitions.datasets[dataset].flows {
             for read in reads[flow].iter().flatten() {
                 let Some(source) = read.dataset() else { continue };
+                // A quarantine is written with the table whose rows it has.
+                let origin = definitions.datasets[source].quarantine_of;
+                if let Some(origin) = origin.filter(|origin| self.marks[*origin] == Mark::Open) {
+                    self.cycle(origin, flow, read);
+                    continue;
+                }
                 match self.marks[source] {
                     Mark::New => self.visit(source),
                     Mark::Open => self.cycle(source, flow, read),

@@ -2,7 +2,7 @@
 
 use deltaic_batch::Error;
 use deltaic_plan::{Session, Technique};
-use deltaic_sql::{CdcSource, DatasetKind, FlowBody, Query, RefreshPolicy, Span};
+use deltaic_sql::{CdcSource, DatasetKind, FlowBody, OnViolation, Query, RefreshPolicy, Span};
 
 use super::bind::{Bound, append_only};
 use super::definitions::{DatasetDef, Definitions, FlowDef};
@@ -50,6 +50,7 @@ impl Check<'_> {
         match dataset.ast.kind {
             DatasetKind::StreamingTable => self.table(dataset),
             DatasetKind::MaterializedView => {
+                self.no_quarantine(dataset);
                 if let Some(flow) = explicit {
                     let message = "a materialized view has exactly one query, its own";
                     let hint = "write into a STREAMING TABLE";
@@ -75,6 +76,21 @@ impl Check<'_> {
         }
     }
 
+    /// The rows of a view come and go: those that violate a rule are a view themselves.
+    fn no_quarantine(&mut self, dataset: &DatasetDef) {
+        let rules = dataset.ast.expectations.iter();
+        for rule in rules.filter(|rule| rule.action == OnViolation::Quarantine) {
+            let message = "a materialized view has no quarantine";
+            let hint = format!(
+                "use DROP ROW, and CREATE MATERIALIZED VIEW {}__violating AS SELECT … WHERE NOT \
+                 coalesce({}, false)",
+                dataset.name, rule.condition.value
+            );
+            let error = Error::user("UNSUPPORTED_FEATURE", message).object(&dataset.name);
+            self.errors.push(error.at(location(&dataset.file, rule.name.span)).hint(hint));
+        }
+    }
+
     /// A view that must be refreshed incrementally can be.
     fn incremental(&mut self, dataset: &DatasetDef) {
         let Some(&flow) = dataset.flows.first() else { return };
@@ -89,6 +105,9 @@ impl Check<'_> {
     }
 
     fn table(&mut self, dataset: &DatasetDef) {
+        if dataset.quarantine_of.is_some() {
+            return;
+        }
         if dataset.flows.is_empty() && self.errors.iter().any(|e| e.code() == super::PARSE) {
             // Its flow may be one that could not be read.
             return;

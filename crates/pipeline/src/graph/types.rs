@@ -198,6 +198,10 @@ pub struct DatasetNode {
     pub reads: Vec<(usize, bool)>,
     /// Rows are only ever added.
     pub append_only: bool,
+    /// Where rows go that it does not take: index into [`Graph::datasets`].
+    pub quarantine: Option<usize>,
+    /// It is the quarantine of that dataset, and has no flows of its own.
+    pub quarantine_of: Option<usize>,
     /// Where it is written.
     pub location: Location,
 }

@@ -9,10 +9,11 @@ use super::commit::{CommitPlan, FlowCommit, commit};
 use super::context::{Context, in_flow};
 use super::dataset::{FlowOutcome, Refreshed};
 use super::inputs::{input_keys, orphaned_files, read_all, read_new};
+use super::quarantine::Quarantine;
 use super::stored::StoredDataset;
 use crate::catalog::FILES;
 use crate::conform::conform;
-use crate::expectations::{Rules, add_counts};
+use crate::expectations::{Diverted, Rules, add_counts};
 use crate::progress::{FlowProgress, InputProgress};
 use crate::{DatasetNode, FlowNode};
 
@@ -105,9 +106,15 @@ pub(crate) fn refresh(
     let mut outcomes = Vec::new();
     let mut deltas = Vec::new();
     let mut commits = Vec::new();
+    let mut quarantine = Quarantine::new(reset);
     for flow in flows {
         let mut outcome = FlowOutcome::new(flow);
-        match one_flow(cx, node, stored, flow, reset, &mut outcome) {
+        let rows = one_flow(cx, node, stored, flow, reset, &mut outcome).and_then(|rows| {
+            let Some((rows, diverted, commit)) = rows else { return Ok(None) };
+            quarantine.add(cx, flow, (&commit.before, &commit.after), &diverted)?;
+            Ok(Some((rows, commit)))
+        });
+        match rows {
             Ok(Some((rows, commit))) => {
                 deltas.extend(rows);
                 commits.push(commit);
@@ -129,6 +136,7 @@ pub(crate) fn refresh(
         deltas,
         flows: commits,
         state: None,
+        quarantine,
         operation: "STREAMING UPDATE",
         technique: "APPEND_ONLY",
     };
@@ -155,7 +163,7 @@ pub(crate) fn must_truncate(
     Ok(incompatible && table.num_rows()? == 0)
 }
 
-type FlowRows = (Vec<ZBatch>, FlowCommit);
+type FlowRows = (Vec<ZBatch>, Vec<Diverted>, FlowCommit);
 
 fn one_flow(
     cx: &Context<'_>,
@@ -175,13 +183,14 @@ fn one_flow(
     let rules = Rules::bind(node.expectations.iter().map(|(e, _)| e), cx.session, &node.schema)?;
     let mut totals = Vec::new();
     let mut samples = Vec::new();
-    let mut deltas = Vec::new();
+    let (mut deltas, mut diverted) = (Vec::new(), Vec::new());
     for batch in &rows.batches {
         let judged = rules.judge(ZBatch::inserts(conform(batch, &node.schema)?))?;
         add_counts(&mut totals, &judged.counts);
         samples.extend(judged.samples);
         outcome.rows_inserted += judged.kept.num_rows() as u64;
         deltas.push(judged.kept);
+        diverted.extend(judged.diverted);
     }
     totals.resize(rules.names().count(), (0, 0));
     outcome.expectations = rules.report(&totals);
@@ -192,5 +201,5 @@ fn one_flow(
     outcome.changed = true;
     outcome.technique = "APPEND_ONLY";
     let commit = FlowCommit { flow: flow.name.clone(), before: rows.before, after: rows.after };
-    Ok(Some((deltas, commit)))
+    Ok(Some((deltas, diverted, commit)))
 }

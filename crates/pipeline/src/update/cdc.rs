@@ -3,31 +3,35 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::{and, filter_record_batch};
 use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_exec::{Circuit, CircuitBuilder, CircuitOptions};
 use deltaic_ops::{ConflictExample, Operator, ScdMerge};
 
 use super::append::{count, must_truncate, new_rows};
-use super::cdc_events::{EventSpec, drift};
+use super::cdc_events::{EventSpec, IS_NULL, drift};
 use super::change_feed;
 use super::commit::{CommitPlan, Committed, FlowCommit, StateCommit, commit};
 use super::context::{Context, in_flow};
 use super::dataset::{FlowOutcome, Refreshed};
 use super::inputs::scan;
+use super::quarantine::Quarantine;
 use super::retention::RETENTION;
 use super::stored::StoredDataset;
 use crate::conform::conform;
-use crate::expectations::{Rules, add_counts};
+use crate::expectations::{Diverted, Rules, add_counts};
+use crate::graph::{INVALID_ROWS, QUARANTINE};
 use crate::progress::{FlowProgress, InputProgress};
 use crate::state_store::{Chain, NoState, StateStore};
 use crate::{CdcPlan, DatasetNode, FlowKind, FlowNode};
 
 /// Events of all flows of one update.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Gathered {
     events: Vec<RecordBatch>,
     commits: Vec<FlowCommit>,
+    quarantine: Quarantine,
 }
 
 fn cdc_plan(flow: &FlowNode) -> Result<&CdcPlan> {
@@ -54,7 +58,8 @@ pub(crate) fn refresh(
     let truncates = plans.iter().any(|p| p.truncate_when.is_some());
     let spec = EventSpec::new(flows[0], plans[0], truncates)?;
     let mut outcomes: Vec<FlowOutcome> = flows.iter().map(|f| FlowOutcome::new(f)).collect();
-    let mut gathered = Gathered::default();
+    let quarantine = Quarantine::new(reset);
+    let mut gathered = Gathered { events: Vec::new(), commits: Vec::new(), quarantine };
     for ((flow, plan), outcome) in flows.iter().zip(&plans).zip(&mut outcomes) {
         let start = if reset { Ok(FlowProgress::default()) } else { cx.progress(flow, stored) };
         let done = start.and_then(|before| {
@@ -109,12 +114,15 @@ fn gather(
     outcome.rows_in = count(&rows.batches);
     let rules = Rules::bind(node.expectations.iter().map(|(e, _)| e), cx.session, &flow.schema)?;
     let mut totals = vec![(0, 0); rules.names().count()];
-    let (mut samples, mut events) = (Vec::new(), Vec::new());
+    let (mut samples, mut events, mut diverted) = (Vec::new(), Vec::new(), Vec::new());
     for batch in events_of(plan, rows.batches)? {
         let judged = rules.judge(ZBatch::inserts(batch))?;
         add_counts(&mut totals, &judged.counts);
         samples.extend(judged.samples);
-        events.push(spec.events(plan, judged.kept.rows())?);
+        diverted.extend(judged.diverted);
+        let (rows, invalid) = valid_rows(flow, plan, spec, judged.kept.rows())?;
+        diverted.extend(invalid);
+        events.push(spec.events(plan, &rows)?);
     }
     outcome.expectations = rules.report(&totals);
     if let Some(error) = rules.failure(&totals, &samples) {
@@ -124,10 +132,40 @@ fn gather(
     outcome.changed = true;
     outcome.technique = "ROW_BASED";
     gathered.events.extend(events);
+    gathered.quarantine.add(cx, flow, (&rows.before, &rows.after), &diverted)?;
+    outcome.warnings.extend(diverted_warning(cx, node, &diverted));
     let mut after = rows.after;
     after.cdc = Some(spec.identity.clone());
     gathered.commits.push(FlowCommit { flow: flow.name.clone(), before: rows.before, after });
     Ok(())
+}
+
+/// The rows that can be merged, and where the flow says so, those that cannot. A flow that does not
+/// say so is refused when all its events are known.
+fn valid_rows(
+    flow: &FlowNode,
+    plan: &CdcPlan,
+    spec: &EventSpec,
+    rows: &RecordBatch,
+) -> Result<(RecordBatch, Option<Diverted>)> {
+    let diverts = flow.configuration.get(INVALID_ROWS);
+    if !diverts.is_some_and(|value| value.eq_ignore_ascii_case(QUARANTINE)) {
+        return Ok((rows.clone(), None));
+    }
+    let rules = spec.validity(&spec.events(plan, rows)?)?;
+    let mut valid = BooleanArray::from(vec![true; rows.num_rows()]);
+    for (_, passes) in &rules {
+        valid = and(&valid, passes)?;
+    }
+    Ok((filter_record_batch(rows, &valid)?, Diverted::by_rules(rows, &rules)?))
+}
+
+/// Events that were invalid are no rule's to count.
+fn diverted_warning(cx: &Context<'_>, node: &DatasetNode, diverted: &[Diverted]) -> Option<String> {
+    let is_invalid = |rules: &&Vec<String>| rules.iter().any(|rule| rule.ends_with(IS_NULL));
+    let count = diverted.iter().flat_map(|d| &d.rules).filter(is_invalid).count();
+    let quarantine = &cx.graph.datasets[node.quarantine.filter(|_| count > 0)?].name;
+    Some(format!("'{}': {count} events without key or sequence went into {quarantine}", node.name))
 }
 
 /// The source rows that are events.
@@ -216,6 +254,7 @@ impl Merge<'_> {
             deltas: vec![delta],
             flows: gathered.commits.clone(),
             state: Some(StateCommit { circuit, fingerprint, chain }),
+            quarantine: gathered.quarantine.clone(),
             operation: "MERGE",
             technique: "ROW_BASED",
         };
@@ -288,7 +327,8 @@ fn consumed_events(
             Rules::bind(node.expectations.iter().map(|(e, _)| e), cx.session, &flow.schema)?;
         for batch in events_of(plan, rows)? {
             let judged = rules.judge(ZBatch::inserts(batch))?;
-            out.push(spec.events(plan, judged.kept.rows())?);
+            let (rows, _) = valid_rows(flow, plan, spec, judged.kept.rows())?;
+            out.push(spec.events(plan, &rows)?);
         }
     }
     Ok(out)

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int8Array, RecordBatch};
-use arrow::compute::cast;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int8Array, RecordBatch};
+use arrow::compute::{cast, is_not_null};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use deltaic_batch::{Error, Result};
 use deltaic_ops::{KIND_DELETE, KIND_TRUNCATE, KIND_UPSERT, ScdSpec, ScdType};
@@ -13,7 +13,11 @@ use serde_json::{Value, json};
 use super::retention::{self, RETENTION};
 use crate::conform::position;
 use crate::expectations::row_text;
+use crate::graph::{INVALID_ROWS, QUARANTINE};
 use crate::{CdcPlan, FlowNode};
+
+/// Ends the name of the rule that a column of an event is not NULL.
+pub(crate) const IS_NULL: &str = " is NULL";
 
 /// How many invalid rows an error shows.
 const SAMPLES_MAX: usize = 3;
@@ -140,42 +144,52 @@ impl EventSpec {
         Ok(RecordBatch::try_new(self.scd.input.clone(), columns)?)
     }
 
+    /// What an event must have: each rule's name, and where it holds. The key of a truncate may be
+    /// NULL.
+    pub(crate) fn validity(&self, events: &RecordBatch) -> Result<Vec<(String, BooleanArray)>> {
+        let kinds = events.column(self.scd.kind).as_primitive::<arrow::datatypes::Int8Type>();
+        let is_truncate = |row: usize| kinds.value(row) == KIND_TRUNCATE;
+        let key = |&column: &usize| {
+            let values = events.column(column);
+            let passes = (0..events.num_rows()).map(|row| values.is_valid(row) || is_truncate(row));
+            (format!("key {}{IS_NULL}", self.scd.input.field(column).name()), passes.collect())
+        };
+        let sequence = is_not_null(events.column(self.scd.sequence))?;
+        let sequence = [(format!("sequence{IS_NULL}"), sequence)];
+        Ok(sequence.into_iter().chain(self.scd.keys.iter().map(key)).collect())
+    }
+
     /// Refuses events without sequence or key, before anything is applied.
     pub(crate) fn validate(&self, events: &[RecordBatch]) -> Result<()> {
-        let mut problems: Vec<(String, u64)> = Vec::new();
+        let mut problems: Vec<(String, usize)> = Vec::new();
         let mut samples = Vec::new();
-        let sequence = [(self.scd.sequence, "sequence".to_string())];
-        let keys =
-            self.scd.keys.iter().map(|&k| (k, format!("key {}", self.scd.input.field(k).name())));
-        for (column, what) in sequence.into_iter().chain(keys) {
-            let mut count = 0;
-            for batch in events {
-                let kinds =
-                    batch.column(self.scd.kind).as_primitive::<arrow::datatypes::Int8Type>();
-                for row in 0..batch.num_rows() {
-                    let exempt = column != self.scd.sequence && kinds.value(row) == KIND_TRUNCATE;
-                    if batch.column(column).is_null(row) && !exempt {
-                        count += 1;
-                        if samples.len() < SAMPLES_MAX {
-                            samples.push(row_text(batch, row)?);
-                        }
-                    }
+        for batch in events {
+            for (at, (name, passes)) in self.validity(batch)?.into_iter().enumerate() {
+                if problems.len() <= at {
+                    problems.push((name, 0));
+                }
+                problems[at].1 += batch.num_rows() - passes.true_count();
+                let invalid = (0..batch.num_rows()).filter(|&row| !passes.value(row));
+                for row in invalid.take(SAMPLES_MAX - samples.len().min(SAMPLES_MAX)) {
+                    samples.push(row_text(batch, row)?);
                 }
             }
-            if count > 0 {
-                problems.push((what, count));
-            }
         }
+        problems.retain(|(_, count)| *count > 0);
         if problems.is_empty() {
             return Ok(());
         }
-        let counts: Vec<String> =
-            problems.iter().map(|(what, n)| format!("{n} events have a NULL {what}")).collect();
+        let counts: Vec<String> = (problems.iter())
+            .map(|(name, n)| format!("{n} events have a NULL {}", name.trim_end_matches(IS_NULL)))
+            .collect();
         Err(Error::data(
             "AUTOCDC_MICROBATCH_VALIDATION",
             format!("{}, for example {}", counts.join(", "), samples.join("; ")),
         )
-        .hint("correct the source, or leave such events out in the flow's source query"))
+        .hint(format!(
+            "correct the source, leave such events out in the flow's source query, or \
+             SET {INVALID_ROWS} = {QUARANTINE}"
+        )))
     }
 }
 

@@ -9,6 +9,7 @@ use deltaic_table::{Table, TableOptions};
 use serde_json::{Map, Value};
 
 use super::context::Context;
+use super::quarantine::{self, Quarantine};
 use super::stored::{StoredDataset, TableHandle, app_id};
 use crate::DatasetNode;
 use crate::conform::{SchemaChange, conform_delta, same_type, schema_change};
@@ -44,6 +45,8 @@ pub(crate) struct CommitPlan {
     pub(crate) deltas: Vec<ZBatch>,
     pub(crate) flows: Vec<FlowCommit>,
     pub(crate) state: Option<StateCommit>,
+    /// Rows that it does not take.
+    pub(crate) quarantine: Quarantine,
     pub(crate) operation: &'static str,
     pub(crate) technique: &'static str,
 }
@@ -158,9 +161,14 @@ fn publish(
     }
     builder.set_info(plan.operation, info(cx, plan));
     let prepared = builder.prepare()?;
+    let diverted = quarantine::prepare(cx, node, &plan.quarantine, epoch)?;
     cx.steps.pass("publish")?;
     let counts = prepared.row_counts();
     let table = prepared.publish()?;
+    if let Some(diverted) = diverted {
+        cx.steps.pass("publish of the quarantine")?;
+        diverted.publish()?;
+    }
     Ok((table, counts, deltas))
 }
 

@@ -12,6 +12,7 @@ mod commit;
 mod context;
 mod dataset;
 mod inputs;
+mod quarantine;
 mod renamed;
 mod retention;
 mod run;

@@ -34,6 +34,7 @@ pub(crate) fn run(
         .collect();
     cx.listener.update_started(&flows);
     let renamed = super::renamed_flows(cx.storage, cx.graph, cx.marker)?;
+    super::quarantine::recover(cx)?;
     let reports = all_levels(cx, selection, parallel);
     let dropped = if options.drop_inactive { drop_inactive(cx)? } else { Vec::new() };
     let marker = marker_now(cx, &dropped)?;
@@ -91,7 +92,7 @@ fn levels(graph: &Graph) -> Vec<Vec<usize>> {
     out
 }
 
-/// Datasets that a dataset's flows read.
+/// Datasets that a dataset's flows read, and the one that writes it if it is a quarantine.
 fn sources(graph: &Graph, dataset: usize) -> Vec<usize> {
     let flows = graph.datasets[dataset].flows.iter().map(|&f| &graph.flows[f]);
     flows
@@ -100,6 +101,7 @@ fn sources(graph: &Graph, dataset: usize) -> Vec<usize> {
             InputSource::Dataset(d) | InputSource::Changes { dataset: d, .. } => Some(*d),
             InputSource::Files(_) | InputSource::External(_) => None,
         })
+        .chain(graph.datasets[dataset].quarantine_of)
         .collect()
 }
 

@@ -54,9 +54,17 @@ impl Selection {
             refresh = all;
         }
         refresh.extend(&reset);
+        refresh = with_quarantine(graph, &refresh);
+        reset = with_quarantine(graph, &reset);
         let errors = reset_errors(graph, &reset);
         if errors.is_empty() { Ok(Self { refresh, reset }) } else { Err(Errors(errors)) }
     }
+}
+
+/// A table and its quarantine go together.
+fn with_quarantine(graph: &Graph, chosen: &BTreeSet<usize>) -> BTreeSet<usize> {
+    let other = |d: &usize| graph.datasets[*d].quarantine.or(graph.datasets[*d].quarantine_of);
+    chosen.iter().copied().chain(chosen.iter().filter_map(other)).collect()
 }
 
 fn find(graph: &Graph, name: &str) -> Result<usize, Error> {

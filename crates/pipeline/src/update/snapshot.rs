@@ -19,10 +19,11 @@ use super::commit::{CommitPlan, FlowCommit, commit};
 use super::context::{Context, in_flow};
 use super::dataset::{FlowOutcome, Refreshed};
 use super::inputs::scan;
+use super::quarantine::Quarantine;
 use super::snapshot_source::{Snapshot, as_type, pending};
 use super::stored::StoredDataset;
 use crate::conform::conform;
-use crate::expectations::{Rules, add_counts};
+use crate::expectations::{Diverted, Rules, add_counts};
 use crate::progress::FlowProgress;
 use crate::{CdcPlan, DatasetNode, FlowKind, FlowNode};
 
@@ -39,7 +40,7 @@ pub(crate) fn refresh(
     };
     let mut outcome = FlowOutcome::new(flow);
     let planned = changes(cx, node, stored, flow, plan, reset, &mut outcome);
-    let (delta, flow_commit) = match planned {
+    let (delta, flow_commit, diverted) = match planned {
         Ok(Some(planned)) => planned,
         Ok(None) => return Ok(Refreshed { outcomes: vec![outcome], stored: None }),
         Err(error) => {
@@ -47,12 +48,17 @@ pub(crate) fn refresh(
             return Ok(Refreshed { outcomes: vec![outcome], stored: None });
         }
     };
+    let mut quarantine = Quarantine::new(reset);
+    if let Some(commit) = &flow_commit {
+        quarantine.add(cx, flow, (&commit.before, &commit.after), &diverted)?;
+    }
     let commit_plan = CommitPlan {
         schema: node.schema.clone(),
         truncate: must_truncate(node, stored, reset)?,
         deltas: vec![delta],
         flows: flow_commit.into_iter().collect(),
         state: None,
+        quarantine,
         operation: "MERGE",
         technique: "ROW_BASED",
     };
@@ -65,7 +71,7 @@ pub(crate) fn refresh(
     Ok(Refreshed { outcomes: vec![outcome], stored: Some(committed.stored) })
 }
 
-type Planned = (ZBatch, Option<FlowCommit>);
+type Planned = (ZBatch, Option<FlowCommit>, Vec<Diverted>);
 
 /// The change of the target; `None` where there is nothing to do.
 fn changes(
@@ -92,12 +98,12 @@ fn changes(
     outcome.warnings.append(&mut found.warnings);
     outcome.rows_in = found.rows_in;
     if found.snapshots.is_empty() {
-        return Ok(is_new.then(|| (ZBatch::empty(merge.target.clone()), None)));
+        return Ok(is_new.then(|| (ZBatch::empty(merge.target.clone()), None, Vec::new())));
     }
     cx.listener.flow_rows(&node.name, &flow.name, found.rows_in);
     let rules = Rules::bind(node.expectations.iter().map(|(e, _)| e), cx.session, &flow.schema)?;
     let mut totals = vec![(0, 0); rules.names().count()];
-    let mut samples = Vec::new();
+    let (mut samples, mut diverted) = (Vec::new(), Vec::new());
     let mut held = match (&stored.handle, reset) {
         (Some(handle), false) => merge.held(&scan(handle.table()?, &node.schema)?)?,
         _ => RecordBatch::new_empty(merge.held_schema()),
@@ -108,10 +114,12 @@ fn changes(
         let Snapshot { version, name, rows } = snapshot;
         let mut kept = Vec::with_capacity(rows.len());
         let (mut counts, mut violating) = (totals.clone(), Vec::new());
+        let mut aside = Vec::new();
         for batch in rows {
             let judged = rules.judge(ZBatch::inserts(batch))?;
             add_counts(&mut counts, &judged.counts);
             violating.extend(judged.samples);
+            aside.extend(judged.diverted);
             kept.push(merge.spec.columns_of(judged.kept.rows())?);
         }
         match merge.apply(&mut held, &kept, version) {
@@ -132,6 +140,7 @@ fn changes(
             }
         }
         samples.extend(violating);
+        diverted.extend(aside);
         totals = counts;
     }
     outcome.expectations = rules.report(&totals);
@@ -143,7 +152,7 @@ fn changes(
     found.after.cdc = Some(merge.spec.identity.clone());
     let commit = FlowCommit { flow: flow.name.clone(), before, after: found.after };
     let delta = ZBatch::concat(&merge.target, &deltas)?.consolidate()?;
-    Ok(Some((delta, Some(commit))))
+    Ok(Some((delta, Some(commit), diverted)))
 }
 
 /// Merges snapshots into the rows that hold.

@@ -9,6 +9,7 @@ use super::commit::{CommitPlan, FlowCommit, StateCommit, commit, same_columns};
 use super::context::Context;
 use super::dataset::FlowOutcome;
 use super::inputs::scan;
+use super::quarantine::Quarantine;
 use super::stored::StoredDataset;
 use super::view::{Prepared, damaged};
 use super::view_input::{Pending, now, whole};
@@ -207,6 +208,7 @@ fn finish(
             fingerprint: prepared.fingerprint,
             chain: output.chain,
         }),
+        quarantine: Quarantine::default(),
         operation: "REFRESH",
         technique: output.technique,
     };

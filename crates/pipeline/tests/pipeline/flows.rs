@@ -395,5 +395,5 @@ fn settings_of_ours_that_mean_nothing_are_refused() {
     let (unknown, hint) = code("deltaic.cdc.tombstoneRetenton = '1 day'");
     assert_eq!(unknown, "CONFIGURATION_KEY");
     assert!(hint.contains("deltaic.cdc.tombstoneRetention"), "{hint}");
-    assert_eq!(code("deltaic.cdc.invalidRows = quarantine").0, "UNSUPPORTED_FEATURE");
+    assert_eq!(code("deltaic.cdc.invalidRows = keep").0, "CONFIGURATION_VALUE");
 }

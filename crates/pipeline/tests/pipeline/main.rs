@@ -7,6 +7,8 @@ mod crashes;
 mod flows;
 #[cfg(test)]
 mod project;
+mod quarantine;
+#[cfg(test)]
 mod redefined;
 #[cfg(test)]
 mod snapshots;
