@@ -371,7 +371,7 @@ impl Arrangement {
     }
 
     /// See [`crate::Slot::write_full`].
-    pub fn write_full(&mut self) -> Result<Vec<u8>> {
+    pub fn write_full(&mut self) -> Result<Image> {
         self.fold(None)?;
         let mut writer = ImageWriter::default();
         for rows in self.base.pieces(PIECE_ROWS) {
@@ -386,17 +386,17 @@ impl Arrangement {
                 &self.base.weights[start..start + length],
             )?;
         }
-        let mut bytes = writer.finish(&self.codec)?;
+        let mut image = writer.finish(&self.codec)?;
         if let Some(stored) = &self.stored {
-            bytes = stored.write_with(&self.codec, bytes)?;
+            image = stored.write_with(&self.codec, image)?;
         }
         self.log = Some(ChangeLog::default());
-        Ok(bytes)
+        Ok(image)
     }
 
     /// See [`crate::Slot::write_changes`]. Before any other write these are all rows: the changes
     /// since the empty state.
-    pub fn write_changes(&mut self) -> Result<Vec<u8>> {
+    pub fn write_changes(&mut self) -> Result<Image> {
         let schema = self.layout.schema.clone();
         let changes = match &mut self.log {
             Some(log) => log.take(&schema)?,
@@ -427,7 +427,7 @@ impl Arrangement {
     }
 
     /// See [`crate::merge_changes`].
-    pub(crate) fn merge_changes(changes: &[Image]) -> Result<Vec<u8>> {
+    pub(crate) fn merge_changes(changes: &[Image]) -> Result<Image> {
         stored::merge_changes(changes)
     }
 }

@@ -16,26 +16,54 @@ pub trait Stored: Debug + Send + Sync {
     /// Fills `into` with the bytes from `at` on; an error when there are fewer.
     fn read(&self, at: u64, into: &mut [u8]) -> Result<()>;
 
-    /// All bytes, if they are in memory anyway.
-    fn in_memory(&self) -> Option<&[u8]> {
+    /// All bytes in order, if they are in memory anyway.
+    fn in_memory(&self) -> Option<&[Vec<u8>]> {
         None
     }
 }
 
-impl Stored for Vec<u8> {
+/// Bytes in memory, in parts: a large image is not copied to grow.
+#[derive(Debug)]
+struct Parts {
+    parts: Vec<Vec<u8>>,
+    /// Where each part starts, and where the last one ends.
+    starts: Vec<u64>,
+}
+
+impl Parts {
+    fn new(parts: Vec<Vec<u8>>) -> Self {
+        let ends = parts.iter().scan(0, |end, part| {
+            *end += part.len() as u64;
+            Some(*end)
+        });
+        let starts = std::iter::once(0).chain(ends).collect();
+        Self { parts, starts }
+    }
+}
+
+impl Stored for Parts {
     fn size(&self) -> u64 {
-        self.len() as u64
+        self.starts[self.parts.len()]
     }
 
-    fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        let start = usize::try_from(at).ok();
-        let bytes = start.and_then(|start| self.get(start..)?.get(..into.len()));
-        into.copy_from_slice(bytes.ok_or_else(|| corrupt("it is cut short"))?);
+    fn read(&self, at: u64, mut into: &mut [u8]) -> Result<()> {
+        if at.checked_add(into.len() as u64).is_none_or(|end| end > self.size()) {
+            return Err(corrupt("it is cut short"));
+        }
+        let first = self.starts.partition_point(|&start| start <= at).saturating_sub(1);
+        let mut skip = usize::try_from(at - self.starts[first]).unwrap_or(usize::MAX);
+        for part in &self.parts[first..] {
+            let rest = part.get(skip..).unwrap_or_default();
+            let (now, later) = into.split_at_mut(rest.len().min(into.len()));
+            now.copy_from_slice(&rest[..now.len()]);
+            into = later;
+            skip = 0;
+        }
         Ok(())
     }
 
-    fn in_memory(&self) -> Option<&[u8]> {
-        Some(self)
+    fn in_memory(&self) -> Option<&[Vec<u8>]> {
+        Some(&self.parts)
     }
 }
 
@@ -73,14 +101,14 @@ impl Image {
         self.0.read(at, into)
     }
 
-    /// All bytes, if they are in memory anyway.
-    pub fn in_memory(&self) -> Option<&[u8]> {
+    /// All bytes in order, if they are in memory anyway.
+    pub fn in_memory(&self) -> Option<&[Vec<u8>]> {
         self.0.in_memory()
     }
 
     /// All bytes.
     pub fn bytes(&self) -> Result<Cow<'_, [u8]>> {
-        if let Some(bytes) = self.in_memory() {
+        if let Some([bytes]) = self.in_memory() {
             return Ok(Cow::Borrowed(bytes));
         }
         let size = usize::try_from(self.size()).map_err(|_| corrupt("it is too large"))?;
@@ -92,6 +120,34 @@ impl Image {
 
 impl From<Vec<u8>> for Image {
     fn from(bytes: Vec<u8>) -> Self {
-        Self::new(bytes)
+        Self::from(vec![bytes])
+    }
+}
+
+impl From<Vec<Vec<u8>>> for Image {
+    fn from(parts: Vec<Vec<u8>>) -> Self {
+        Self::new(Parts::new(parts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_read_as_one() {
+        let parts = [vec![0, 1], vec![], vec![2], vec![3, 4, 5]];
+        let image = Image::from(parts.to_vec());
+        assert_eq!(image.size(), 6);
+        assert_eq!(*image.bytes().unwrap(), [0, 1, 2, 3, 4, 5]);
+        for start in 0..=6_u8 {
+            for end in start..=6 {
+                let mut bytes = vec![9; usize::from(end - start)];
+                image.read(start.into(), &mut bytes).unwrap();
+                assert_eq!(bytes, (start..end).collect::<Vec<u8>>());
+            }
+        }
+        assert_eq!(image.read(5, &mut [0; 2]).unwrap_err().code(), "STATE_CORRUPT");
+        assert!(Image::from(Vec::<Vec<u8>>::new()).is_empty());
     }
 }

@@ -87,20 +87,20 @@ impl Slot {
 
     /// The whole state; later changes are relative to it.
     pub fn write_full(&mut self) -> Result<Image> {
-        Ok(Image::from(match self {
-            Self::Groups(groups) => groups.write_full()?,
+        Ok(match self {
+            Self::Groups(groups) => groups.write_full()?.into(),
             Self::Rows(rows) => rows.write_full()?,
-            Self::Multisets(multisets) => multisets.write_full()?,
-        }))
+            Self::Multisets(multisets) => multisets.write_full()?.into(),
+        })
     }
 
     /// What changed since the last `write_full` or `write_changes`; an empty image when nothing did.
     pub fn write_changes(&mut self) -> Result<Image> {
-        Ok(Image::from(match self {
-            Self::Groups(groups) => groups.write_changes()?,
+        Ok(match self {
+            Self::Groups(groups) => groups.write_changes()?.into(),
             Self::Rows(rows) => rows.write_changes()?,
-            Self::Multisets(multisets) => multisets.write_changes()?,
-        }))
+            Self::Multisets(multisets) => multisets.write_changes()?.into(),
+        })
     }
 
     /// State from a full image and the changes after it, in order. An arrangement reads its rows
@@ -130,7 +130,7 @@ pub fn merge_changes(changes: Vec<Image>) -> Result<Vec<Image>> {
     let (few, first) = (changes.len() < 2, changes.first());
     match first {
         Some(first) if !few && Arrangement::is_image(first)? => {
-            Ok(vec![Arrangement::merge_changes(&changes)?.into()])
+            Ok(vec![Arrangement::merge_changes(&changes)?])
         }
         _ => Ok(changes),
     }

@@ -61,7 +61,7 @@ fn state_of_another_circuit_is_refused() {
     less.images.pop();
     refused(&mut b, &less, &[]);
     let mut more = full.clone();
-    more.images.push(SlotImage { node: 7, slot: 0, shard: 0, image: Vec::new().into() });
+    more.images.push(SlotImage { node: 7, slot: 0, shard: 0, image: Vec::<u8>::new().into() });
     refused(&mut b, &more, &[]);
     let mut twice = full.clone();
     twice.images.push(full.images[0].clone());

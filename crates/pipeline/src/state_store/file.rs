@@ -126,22 +126,24 @@ pub(super) fn encode(meta: &Meta, images: &SlotImages) -> Result<Vec<Bytes>> {
     head.extend_from_slice(&crc.to_le_bytes());
     let mut parts = vec![Bytes::from(head)];
     for image in &images.images {
-        parts.push(bytes_of(&image.image)?);
+        match image.image.in_memory() {
+            Some(in_memory) => {
+                let part = |part| Bytes::from_owner(Shared(image.image.clone(), part));
+                parts.extend((0..in_memory.len()).map(part));
+            }
+            None => parts.push(Bytes::from(image.image.bytes()?.into_owned())),
+        }
     }
     Ok(parts)
 }
 
-fn bytes_of(image: &Image) -> Result<Bytes> {
-    struct Shared(Image);
-    impl AsRef<[u8]> for Shared {
-        fn as_ref(&self) -> &[u8] {
-            self.0.in_memory().unwrap_or_default()
-        }
+/// A part of an image that is in memory.
+struct Shared(Image, usize);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.in_memory().and_then(|parts| parts.get(self.1)).map_or(&[], Vec::as_slice)
     }
-    Ok(match image.in_memory() {
-        Some(_) => Bytes::from_owner(Shared(image.clone())),
-        None => Bytes::from(image.bytes()?.into_owned()),
-    })
 }
 
 #[cfg(test)]

@@ -243,7 +243,7 @@ proptest! {
         shape in any_shape(),
         steps in proptest::collection::vec((any_step(), any::<u16>()), 1..14),
     ) {
-        let nothing = Image::from(Vec::new());
+        let nothing = Image::from(Vec::<u8>::new());
         let mut arrangement = shape.open(&nothing, &[]).unwrap();
         arrangement.log = None;
         let mut model = BTreeMap::new();
@@ -264,13 +264,13 @@ proptest! {
                 }
                 Step::Fold => arrangement.fold(None).unwrap(),
                 Step::WriteFull => {
-                    full = arrangement.write_full().unwrap().into();
+                    full = arrangement.write_full().unwrap();
                     changes.clear();
                 }
-                Step::WriteChanges => changes.push(arrangement.write_changes().unwrap().into()),
+                Step::WriteChanges => changes.push(arrangement.write_changes().unwrap()),
                 Step::MergeChanges => changes = crate::merge_changes(changes).unwrap(),
                 Step::Restore => {
-                    changes.push(arrangement.write_changes().unwrap().into());
+                    changes.push(arrangement.write_changes().unwrap());
                     arrangement = shape.open(&full, &changes).unwrap();
                     prop_assert!(arrangement.write_changes().unwrap().is_empty());
                 }
@@ -332,7 +332,7 @@ fn damaged_bytes_are_an_error() {
     let rows = |i: i64| ((Some(i % 5), Some(format!("row number {i}")), Some(i)), 1 + i % 2);
     let many: Vec<(Row, i64)> = (0..400).map(rows).collect();
     arrangement.apply(&shape.batch(&many)).unwrap();
-    let full = arrangement.write_full().unwrap();
+    let full = arrangement.write_full().unwrap().bytes().unwrap().into_owned();
     assert!(full.len() > 8_192, "one block");
     let read = |bytes: &[u8], shape: &Shape| -> Result<usize> {
         let mut opened = Arrangement::restore(&shape.spec(), &bytes.to_vec().into(), &[])?;
@@ -358,7 +358,7 @@ fn damaged_bytes_are_an_error() {
 #[test]
 fn stored_rows_are_read_by_key() {
     #[derive(Debug)]
-    struct Counted(Vec<u8>, Arc<std::sync::atomic::AtomicUsize>);
+    struct Counted(Image, Arc<std::sync::atomic::AtomicUsize>);
     impl crate::Stored for Counted {
         fn size(&self) -> u64 {
             self.0.size()
@@ -374,7 +374,7 @@ fn stored_rows_are_read_by_key() {
         (0..50_000).map(|i| ((Some(i), Some(format!("row number {i}")), None), 1)).collect();
     arrangement.apply(&shape.batch(&rows)).unwrap();
     let full = arrangement.write_full().unwrap();
-    let (size, read) = (full.len(), Arc::new(std::sync::atomic::AtomicUsize::new(0)));
+    let (size, read) = (full.size(), Arc::new(std::sync::atomic::AtomicUsize::new(0)));
     let image = Image::new(Counted(full, read.clone()));
     let mut opened = Arrangement::restore(&shape.spec(), &image, &[]).unwrap();
     let keys: ArrayRef = Arc::new(Int64Array::from(vec![7, 49_999, 60_000]));
@@ -398,7 +398,7 @@ fn rows_without_columns_are_counted() {
     arrangement.apply(&ZBatch::parse(&schema, "+\n+2\n-").unwrap()).unwrap();
     assert_eq!(arrangement.probe(&[], false).unwrap().weights, [2]);
     let full = arrangement.write_full().unwrap();
-    let mut arrangement = Arrangement::restore(&spec, &full.into(), &[]).unwrap();
+    let mut arrangement = Arrangement::restore(&spec, &full, &[]).unwrap();
     assert_eq!(arrangement.probe(&[], false).unwrap().weights, [2]);
     arrangement.apply(&ZBatch::parse(&schema, "-2").unwrap()).unwrap();
     assert!(arrangement.is_empty() && arrangement.scan(10).unwrap().is_empty());

@@ -7,6 +7,7 @@ use super::codec::EncodedRows;
 use super::cursor::Cursor;
 use super::run::StoredRun;
 use super::writer::RunWriter;
+use crate::Image;
 use crate::arrangement::weight_overflow;
 
 /// The sum of some runs, row by row.
@@ -58,7 +59,7 @@ impl<'a> Merge<'a> {
     }
 
     /// All that is left, as one run.
-    pub(super) fn write(mut self, types: u32) -> Result<Vec<u8>> {
+    pub(super) fn write(mut self, types: u32) -> Result<Image> {
         let mut writer = RunWriter::default();
         while let Some((hash, row, weight)) = self.next()? {
             writer.push(hash, row, weight)?;

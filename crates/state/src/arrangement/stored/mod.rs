@@ -96,8 +96,7 @@ impl StoredRows {
     }
 
     /// One image of what has not been read and the rows of another image.
-    pub(super) fn write_with(&self, codec: &RowCodec, other: Vec<u8>) -> Result<Vec<u8>> {
-        let other = Image::from(other);
+    pub(super) fn write_with(&self, codec: &RowCodec, other: Image) -> Result<Image> {
         let other = match other.is_empty() {
             true => None,
             false => Some(StoredRun::open(&other, codec.types())?),
@@ -142,7 +141,7 @@ impl ImageWriter {
         order.into_iter().try_for_each(|at| self.0.push(hashes[at], row(at), weights[at]))
     }
 
-    pub(super) fn finish(self, codec: &RowCodec) -> Result<Vec<u8>> {
+    pub(super) fn finish(self, codec: &RowCodec) -> Result<Image> {
         self.0.finish(codec.types())
     }
 }
@@ -153,9 +152,9 @@ pub(super) fn is_image(image: &Image) -> Result<bool> {
 }
 
 /// Changes of an arrangement, given one after the other, as one.
-pub(super) fn merge_changes(changes: &[Image]) -> Result<Vec<u8>> {
+pub(super) fn merge_changes(changes: &[Image]) -> Result<Image> {
     let changes: Vec<&Image> = changes.iter().filter(|image| !image.is_empty()).collect();
-    let Some(first) = changes.first() else { return Ok(Vec::new()) };
+    let Some(first) = changes.first() else { return Ok(Image::from(Vec::<u8>::new())) };
     let types = StoredRun::types_of(first)?;
     let runs = changes.iter().map(|image| StoredRun::open(image, types));
     let runs: Vec<StoredRun> = runs.collect::<Result<_>>()?;
@@ -163,7 +162,7 @@ pub(super) fn merge_changes(changes: &[Image]) -> Result<Vec<u8>> {
 }
 
 /// A consolidated delta as an image.
-pub(super) fn write_delta(layout: &Layout, codec: &RowCodec, delta: &ZBatch) -> Result<Vec<u8>> {
+pub(super) fn write_delta(layout: &Layout, codec: &RowCodec, delta: &ZBatch) -> Result<Image> {
     let columns = delta.rows().columns();
     let hashes = layout.key_hashes(columns, delta.num_rows())?;
     let mut writer = ImageWriter::default();

@@ -3,13 +3,15 @@
 use deltaic_batch::{Error, Result};
 
 use super::run::{ENTRY_BYTES, HEAD_BYTES, KIND};
+use crate::Image;
 use crate::frame::{MAGIC, VERSION};
 
 /// Writes a run: rows come in order of hash and bytes.
 #[derive(Debug, Default)]
 pub(super) struct RunWriter {
     directory: Vec<u8>,
-    blocks: Vec<u8>,
+    /// Blocks in parts of about [`PART_BYTES`].
+    parts: Vec<Vec<u8>>,
     rows: u64,
     hashes: Vec<u64>,
     weights: Vec<i64>,
@@ -19,6 +21,8 @@ pub(super) struct RunWriter {
 
 /// A block is full when its rows have so many bytes.
 const BLOCK_BYTES: usize = 4096;
+/// Memory is taken by so much.
+const PART_BYTES: usize = 1 << 20;
 
 impl RunWriter {
     pub(super) fn push(&mut self, hash: u64, row: &[u8], weight: i64) -> Result<()> {
@@ -38,18 +42,26 @@ impl RunWriter {
 
     fn end_block(&mut self) -> Result<()> {
         let Some(least_hash) = self.hashes.first() else { return Ok(()) };
-        let start = self.blocks.len();
+        let is_full = |part: &Vec<u8>| part.len() + 2 * BLOCK_BYTES > part.capacity();
+        if self.parts.last().is_none_or(is_full) {
+            // A run of few rows is small.
+            let first = self.parts.is_empty() && self.rows < 1000;
+            let bytes = if first { self.data.len() + 32 * self.hashes.len() } else { PART_BYTES };
+            self.parts.push(Vec::with_capacity(bytes));
+        }
+        let Some(blocks) = self.parts.last_mut() else { return Ok(()) };
+        let start = blocks.len();
         let count = u32::try_from(self.hashes.len()).map_err(|_| row_too_long())?;
         let has_weights = self.weights.iter().any(|&weight| weight != 1);
-        self.blocks.extend_from_slice(&count.to_le_bytes());
-        self.blocks.extend_from_slice(&u32::from(has_weights).to_le_bytes());
-        self.blocks.extend(self.hashes.iter().flat_map(|hash| hash.to_le_bytes()));
+        blocks.extend_from_slice(&count.to_le_bytes());
+        blocks.extend_from_slice(&u32::from(has_weights).to_le_bytes());
+        self.hashes.iter().for_each(|hash| blocks.extend_from_slice(&hash.to_le_bytes()));
         if has_weights {
-            self.blocks.extend(self.weights.iter().flat_map(|weight| weight.to_le_bytes()));
+            self.weights.iter().for_each(|weight| blocks.extend_from_slice(&weight.to_le_bytes()));
         }
-        self.blocks.extend(self.ends.iter().flat_map(|end| end.to_le_bytes()));
-        self.blocks.extend_from_slice(&self.data);
-        let block = &self.blocks[start..];
+        self.ends.iter().for_each(|end| blocks.extend_from_slice(&end.to_le_bytes()));
+        blocks.extend_from_slice(&self.data);
+        let block = &blocks[start..];
         let length = u32::try_from(block.len()).map_err(|_| row_too_long())?;
         self.directory.extend_from_slice(&least_hash.to_le_bytes());
         self.directory.extend_from_slice(&length.to_le_bytes());
@@ -62,28 +74,27 @@ impl RunWriter {
     }
 
     /// The whole run; no bytes when it has no rows.
-    pub(super) fn finish(mut self, types: u32) -> Result<Vec<u8>> {
+    pub(super) fn finish(mut self, types: u32) -> Result<Image> {
         self.end_block()?;
         if self.rows == 0 {
-            return Ok(Vec::new());
+            return Ok(Image::from(Vec::<u8>::new()));
         }
         let count = self.directory.len() / ENTRY_BYTES;
         let count = u32::try_from(count).map_err(|_| row_too_long())?;
-        let mut bytes = Vec::with_capacity(HEAD_BYTES + self.directory.len() + self.blocks.len());
-        bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&KIND);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&[0, 0]);
-        bytes.extend_from_slice(&types.to_le_bytes());
-        bytes.extend_from_slice(&self.rows.to_le_bytes());
-        bytes.extend_from_slice(&count.to_le_bytes());
+        let mut head = Vec::with_capacity(HEAD_BYTES + self.directory.len());
+        head.extend_from_slice(&MAGIC);
+        head.extend_from_slice(&KIND);
+        head.extend_from_slice(&VERSION.to_le_bytes());
+        head.extend_from_slice(&[0, 0]);
+        head.extend_from_slice(&types.to_le_bytes());
+        head.extend_from_slice(&self.rows.to_le_bytes());
+        head.extend_from_slice(&count.to_le_bytes());
         let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&bytes);
+        hasher.update(&head);
         hasher.update(&self.directory);
-        bytes.extend_from_slice(&hasher.finalize().to_le_bytes());
-        bytes.extend_from_slice(&self.directory);
-        bytes.extend_from_slice(&self.blocks);
-        Ok(bytes)
+        head.extend_from_slice(&hasher.finalize().to_le_bytes());
+        head.extend_from_slice(&self.directory);
+        Ok(Image::from(std::iter::once(head).chain(self.parts).collect::<Vec<_>>()))
     }
 }
 
