@@ -145,6 +145,17 @@ impl<'a> FileCatalog<'a> {
     }
 }
 
+impl FileCatalog<'_> {
+    /// External Delta table at a path that must have one.
+    pub(crate) fn delta_table(&self, path: &str) -> Result<Table> {
+        self.external_table(path)?.ok_or_else(|| {
+            Error::user("PATH_NOT_FOUND", "there is no Delta table in this folder")
+                .object(path)
+                .hint("the folder of a Delta table has a folder _delta_log")
+        })
+    }
+}
+
 /// External files as a call.
 pub(crate) fn external_call(path: &str, format: &str) -> ReadFiles {
     let options = BTreeMap::from([("format".to_string(), format.to_string())]);
@@ -184,5 +195,9 @@ impl FileSchemas for FileCatalog<'_> {
                 .object(path));
         }
         self.schema(&external_call(path, "parquet"))
+    }
+
+    fn external_delta(&self, path: &str) -> Result<SchemaRef> {
+        table_schema(&self.delta_table(path)?.schema(), self.session)
     }
 }

@@ -278,7 +278,7 @@ fn summary(graph: &Graph, node: &DatasetNode) -> DatasetSummary {
                 graph.datasets[*d].name.clone()
             }
             InputSource::Files(call) => call.path.clone(),
-            InputSource::External(path) => path.clone(),
+            InputSource::External(path) | InputSource::ExternalChanges { path, .. } => path.clone(),
         })
         .collect();
     reads.extend(node.quarantine_of.map(|origin| graph.datasets[origin].name.clone()));

@@ -72,6 +72,11 @@ impl Reader<'_> {
                     let rows = changes(&table, *from, *to)?;
                     bound.table(name, change_schema(&table.schema()), rows);
                 }
+                TableRef::ExternalChanges { path, from, to } => {
+                    let table = self.files.delta_table(path)?;
+                    let rows = changes(&table, *from, *to)?;
+                    bound.table(name, change_schema(&table.schema()), rows);
+                }
                 TableRef::Files(call) => self.bind_files(name, call, bound)?,
                 TableRef::External { path, format, .. } => match self.files.external_table(path)? {
                     Some(table) => bound.scan(name, &table)?,
@@ -129,6 +134,11 @@ impl Reader<'_> {
                 }
                 InputSource::Changes { dataset, from, to } => {
                     let table = self.stored(&graph.datasets[*dataset].key)?;
+                    let rows = changes(&table, *from, *to)?;
+                    bound.table(name, change_schema(&table.schema()), rows);
+                }
+                InputSource::ExternalChanges { path, from, to } => {
+                    let table = self.files.delta_table(path)?;
                     let rows = changes(&table, *from, *to)?;
                     bound.table(name, change_schema(&table.schema()), rows);
                 }

@@ -49,6 +49,15 @@ pub enum TableRef {
         /// Last version; newest when `None`.
         to: Option<i64>,
     },
+    /// `table_changes_by_path('/path', from[, to])`, or `table_changes` of ``delta.`/path` ``.
+    ExternalChanges {
+        /// Path of a Delta table.
+        path: String,
+        /// First version.
+        from: i64,
+        /// Last version; newest when `None`.
+        to: Option<i64>,
+    },
     /// An external table or files by path: ``parquet.`/path` ``, ``delta.`/path` ``,
     /// ``csv.`/path` ``, ``json.`/path` ``.
     External {

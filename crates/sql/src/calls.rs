@@ -1,4 +1,4 @@
-//! Arguments of `read_files` and `table_changes`.
+//! Arguments of `read_files`, `table_changes` and `table_changes_by_path`.
 
 use std::collections::BTreeMap;
 
@@ -59,12 +59,18 @@ fn value(at: &mut Cursor<'_>) -> Result<String, ParseError> {
     Ok(value)
 }
 
-/// `'table', from[, to]`.
+/// `'table', from[, to]`; the table may be ``delta.`/path` ``.
 pub(crate) fn table_changes(at: &mut Cursor<'_>) -> Result<TableRef, ParseError> {
     let span = at.here();
     let table = match at.peek(0).and_then(|t| t.string()) {
         Some(text) => {
             at.pos += 1;
+            let path = text.get(..7).filter(|start| start.eq_ignore_ascii_case("delta.`"));
+            if let Some(path) = path.and_then(|_| text[7..].strip_suffix('`')) {
+                let path = path.to_owned();
+                let (from, to) = versions(at, "table_changes('delta.`/path`', from[, to])")?;
+                return Ok(TableRef::ExternalChanges { path, from, to });
+            }
             let mut parts: Vec<String> =
                 text.split('.').map(|p| p.trim().trim_matches('`').to_owned()).collect();
             if parts.len() > 1 && parts[0].eq_ignore_ascii_case("live") {
@@ -74,11 +80,27 @@ pub(crate) fn table_changes(at: &mut Cursor<'_>) -> Result<TableRef, ParseError>
         }
         None => at.name("the name of a table in quotes")?,
     };
+    let (from, to) = versions(at, "table_changes('table', from[, to])")?;
+    Ok(TableRef::Changes { table, from, to })
+}
+
+/// `'/path', from[, to]`.
+pub(crate) fn table_changes_by_path(at: &mut Cursor<'_>) -> Result<TableRef, ParseError> {
+    let Some(path) = at.peek(0).and_then(|t| t.string()).map(str::to_owned) else {
+        return Err(at.expected("the path of a Delta table in quotes", None));
+    };
+    at.pos += 1;
+    let (from, to) = versions(at, "table_changes_by_path('/path', from[, to])")?;
+    Ok(TableRef::ExternalChanges { path, from, to })
+}
+
+/// `, from[, to]` up to the end.
+fn versions(at: &mut Cursor<'_>, call: &str) -> Result<(i64, Option<i64>), ParseError> {
     at.expect_token(&Token::Comma)?;
     let from = version(at)?;
     let to = if at.eat_token(&Token::Comma) { Some(version(at)?) } else { None };
-    at.finish("table_changes('table', from[, to])")?;
-    Ok(TableRef::Changes { table, from, to })
+    at.finish(call)?;
+    Ok((from, to))
 }
 
 fn version(at: &mut Cursor<'_>) -> Result<i64, ParseError> {

@@ -141,6 +141,9 @@ fn step(tok: &Tok, at: &Cursor<'_>, levels: &mut Vec<Level>, table_next: bool) -
     (is("JOIN") && level.tables) || (is("LATERAL") && table_next)
 }
 
+/// Table functions that stand for a source.
+const FUNCTIONS: [&str; 3] = ["read_files", "table_changes", "table_changes_by_path"];
+
 /// A streaming read or a table function in table position.
 fn source(
     at: &mut Cursor<'_>,
@@ -149,7 +152,7 @@ fn source(
     let from = at.pos;
     let call = |n: usize| {
         at.peek(n + 1).is_some_and(|t| t.is_token(&Token::LParen))
-            && at.peek(n).is_some_and(|t| t.is("read_files") || t.is("table_changes"))
+            && at.peek(n).is_some_and(|t| FUNCTIONS.iter().any(|name| t.is(name)))
     };
     if call(0) {
         return Ok(Some(function(at, from, false, placeholders)?));
@@ -240,7 +243,7 @@ fn stream(
     Replacement { from, to, tokens, text, source: Some(source) }
 }
 
-/// `read_files(…)` or `table_changes(…)`, whose name comes next.
+/// One of [`FUNCTIONS`], whose name comes next.
 fn function(
     at: &mut Cursor<'_>,
     from: usize,
@@ -255,6 +258,7 @@ fn function(
     let table = match name.value.to_ascii_lowercase().as_str() {
         "read_files" => TableRef::Files(calls::read_files(&mut arguments, span)?),
         "table_changes" => calls::table_changes(&mut arguments)?,
+        "table_changes_by_path" => calls::table_changes_by_path(&mut arguments)?,
         other => {
             let hint = "STREAM takes a table or read_files(…)".to_owned();
             let message = format!("'{other}' cannot be read as a stream");

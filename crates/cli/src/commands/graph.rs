@@ -50,7 +50,7 @@ fn edges(graph: &Graph) -> Vec<(Node, usize, bool)> {
                     InputSource::Files(files) => {
                         edges.insert((to, Node::Path(files.path.clone()), input.streaming));
                     }
-                    InputSource::External(path) => {
+                    InputSource::External(path) | InputSource::ExternalChanges { path, .. } => {
                         edges.insert((to, Node::Path(path.clone()), input.streaming));
                     }
                     InputSource::Dataset(_) | InputSource::Changes { .. } => {}

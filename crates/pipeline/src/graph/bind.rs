@@ -259,6 +259,10 @@ impl Binder<'_> {
             Target::External(path) => {
                 (InputSource::External(path.clone()), self.files.external(path)?)
             }
+            Target::ExternalChanges { path, from, to } => (
+                InputSource::ExternalChanges { path: path.clone(), from: *from, to: *to },
+                change_schema(&*self.files.external_delta(path)?),
+            ),
             Target::Changes { dataset, from, to } => (
                 InputSource::Changes { dataset: *dataset, from: *from, to: *to },
                 change_schema(&dataset_schema(*dataset)),
@@ -354,9 +358,14 @@ fn same_source(a: &InputSource, b: &InputSource) -> bool {
             InputSource::Changes { dataset: b, from: from_b, to: to_b },
         ) => (a, from_a, to_a) == (b, from_b, to_b),
         (
+            InputSource::ExternalChanges { path: a, from: from_a, to: to_a },
+            InputSource::ExternalChanges { path: b, from: from_b, to: to_b },
+        ) => (a, from_a, to_a) == (b, from_b, to_b),
+        (
             InputSource::Dataset(_)
             | InputSource::Files(_)
             | InputSource::External(_)
+            | InputSource::ExternalChanges { .. }
             | InputSource::Changes { .. },
             _,
         ) => false,
@@ -374,7 +383,9 @@ fn sources(
                 input.streaming || append_only(definitions, &definitions.datasets[d])
             }
             InputSource::Files(_) => true,
-            InputSource::External(_) | InputSource::Changes { .. } => false,
+            InputSource::External(_)
+            | InputSource::ExternalChanges { .. }
+            | InputSource::Changes { .. } => false,
         };
         SourceTable { schema: input.schema.clone(), append_only, rows: None }
     };
@@ -433,7 +444,7 @@ pub(super) fn finish(mut definitions: Definitions, order: &Order, mut bound: Bou
 fn renumber(source: &mut InputSource, position: &[usize]) {
     match source {
         InputSource::Dataset(d) | InputSource::Changes { dataset: d, .. } => *d = position[*d],
-        InputSource::Files(_) | InputSource::External(_) => {}
+        InputSource::Files(_) | InputSource::External(_) | InputSource::ExternalChanges { .. } => {}
     }
 }
 

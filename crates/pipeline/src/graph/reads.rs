@@ -17,6 +17,15 @@ pub(super) enum Target {
     Files(ReadFiles),
     /// An external table, by path.
     External(String),
+    /// Changes of an external Delta table.
+    ExternalChanges {
+        /// Its path.
+        path: String,
+        /// First version.
+        from: i64,
+        /// Last version.
+        to: Option<i64>,
+    },
     /// Changes of a dataset.
     Changes {
         /// By index.
@@ -46,7 +55,7 @@ impl Read {
     pub(super) fn dataset(&self) -> Option<usize> {
         match self.target {
             Target::Dataset(dataset) | Target::Changes { dataset, .. } => Some(dataset),
-            Target::Files(_) | Target::External(_) => None,
+            Target::Files(_) | Target::External(_) | Target::ExternalChanges { .. } => None,
         }
     }
 }
@@ -98,17 +107,18 @@ fn target(
             }
             Ok(Target::Changes { dataset, from: *from, to: *to })
         }
+        TableRef::ExternalChanges { path, from, to } => {
+            Ok(Target::ExternalChanges { path: path.clone(), from: *from, to: *to })
+        }
         TableRef::External { format, path, span } => match format.as_str() {
             "csv" | "json" => {
                 let options = BTreeMap::from([("format".to_owned(), format.clone())]);
                 Ok(Target::Files(ReadFiles { path: path.clone(), options, span: *span }))
             }
-            _ if source.streaming => {
-                let message = format!("an external {format} table cannot be read as a stream yet");
-                let hint =
-                    format!("read its files: STREAM read_files('{path}', format => 'parquet')");
-                let error = Error::user("UNSUPPORTED_FEATURE", message).object(object).at(at);
-                Err(if format == "parquet" { error.hint(hint) } else { error })
+            "parquet" if source.streaming => {
+                let message = "files cannot be read as a stream by their path alone";
+                let hint = format!("write STREAM read_files('{path}', format => 'parquet')");
+                Err(Error::user("UNSUPPORTED_FEATURE", message).object(object).at(at).hint(hint))
             }
             _ => Ok(Target::External(path.clone())),
         },

@@ -17,6 +17,8 @@ pub trait FileSchemas {
     fn versions(&self, call: &ReadFiles) -> Result<Option<FileVersions>>;
     /// Schema of an external Delta table or Parquet file or folder that a query names by path.
     fn external(&self, path: &str) -> Result<SchemaRef>;
+    /// Schema of an external Delta table.
+    fn external_delta(&self, path: &str) -> Result<SchemaRef>;
 }
 
 /// Where a flow reads.
@@ -28,6 +30,15 @@ pub enum InputSource {
     Files(ReadFiles),
     /// External table or files, by path.
     External(String),
+    /// `table_changes` of an external Delta table.
+    ExternalChanges {
+        /// Its path.
+        path: String,
+        /// First version.
+        from: i64,
+        /// Last version.
+        to: Option<i64>,
+    },
     /// `table_changes` of a dataset.
     Changes {
         /// Index into [`Graph::datasets`].

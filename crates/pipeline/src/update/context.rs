@@ -73,7 +73,9 @@ impl Context<'_> {
             let append_only = match &input.source {
                 InputSource::Dataset(d) => input.streaming || self.graph.datasets[*d].append_only,
                 InputSource::Files(_) => true,
-                InputSource::External(_) | InputSource::Changes { .. } => false,
+                InputSource::External(_)
+                | InputSource::ExternalChanges { .. }
+                | InputSource::Changes { .. } => false,
             };
             let table = SourceTable { schema: input.schema.clone(), append_only, rows: None };
             sources.insert(input.name.clone(), Source::Table(table));

@@ -11,6 +11,7 @@ use deltaic_batch::{Error, Result, ZBatch};
 use deltaic_table::{ScanOptions, Table};
 
 use super::context::Context;
+use super::stored::TableHandle;
 use crate::catalog::{ResolvedFiles, external_call, files_key};
 use crate::conform::{conform, conform_delta};
 use crate::files::{FileEntry, METADATA, read_file};
@@ -37,6 +38,7 @@ pub(crate) fn input_keys(graph: &Graph, flow: &FlowNode) -> Vec<String> {
         InputSource::Changes { dataset, .. } => {
             format!("changes:{}", graph.datasets[*dataset].key)
         }
+        InputSource::ExternalChanges { path, .. } => format!("changes:{}", files_key(path)),
     };
     flow.inputs
         .iter()
@@ -92,14 +94,13 @@ pub(crate) fn read_all(cx: &Context<'_>, input: &FlowInput) -> Result<InputRows>
                 Ok(whole(batches, all_files(&files)))
             }
         },
-        InputSource::Changes { dataset, from, to } => {
-            let stored = cx.stored(*dataset)?;
-            let Some(handle) = &stored.handle else {
-                return Ok(nothing(InputProgress::Table(-1)));
-            };
-            let last = to.unwrap_or(handle.version()).min(handle.version());
-            let batches = change_rows(handle.table()?, *from, last, &input.schema)?;
-            Ok(whole(batches, InputProgress::Table(last)))
+        InputSource::Changes { .. } | InputSource::ExternalChanges { .. } => {
+            let feed = Feed::of(cx, &input.source)?;
+            let after = InputProgress::Table(feed.last);
+            match feed.last {
+                -1 => Ok(nothing(after)),
+                _ => Ok(whole(feed.rows(feed.from, &input.schema)?, after)),
+            }
         }
     }
 }
@@ -131,18 +132,47 @@ pub(crate) fn read_new(
                 since,
             ),
         },
-        InputSource::Changes { dataset, from, to } => {
-            let stored = cx.stored(*dataset)?;
-            let Some(handle) = &stored.handle else {
-                return Ok(nothing(since.cloned().unwrap_or(InputProgress::Table(-1))));
-            };
-            let first = version_of(since).map_or(*from, |v| (v + 1).max(*from));
-            let last = to.unwrap_or(handle.version()).min(handle.version());
-            if first > last {
-                return Ok(nothing(since.cloned().unwrap_or(InputProgress::Table(last))));
+        InputSource::Changes { .. } | InputSource::ExternalChanges { .. } => {
+            let feed = Feed::of(cx, &input.source)?;
+            let first = version_of(since).map_or(feed.from, |v| (v + 1).max(feed.from));
+            if first > feed.last {
+                return Ok(nothing(since.cloned().unwrap_or(InputProgress::Table(feed.last))));
             }
-            let batches = change_rows(handle.table()?, first, last, &input.schema)?;
-            Ok(whole(batches, InputProgress::Table(last)))
+            Ok(whole(feed.rows(first, &input.schema)?, InputProgress::Table(feed.last)))
+        }
+    }
+}
+
+/// The change feed that an input reads.
+pub(crate) struct Feed {
+    /// First version.
+    pub(crate) from: i64,
+    /// Last version now; −1 where there is no table yet.
+    pub(crate) last: i64,
+    table: Option<TableHandle>,
+}
+
+impl Feed {
+    pub(crate) fn of(cx: &Context<'_>, source: &InputSource) -> Result<Self> {
+        let (table, from, to) = match source {
+            InputSource::Changes { dataset, from, to } => {
+                (cx.stored(*dataset)?.handle.clone(), *from, *to)
+            }
+            InputSource::ExternalChanges { path, from, to } => {
+                let table = cx.files.delta_table(path)?;
+                (Some(TableHandle::of(cx.storage, path, table)), *from, *to)
+            }
+            _ => return Err(Error::internal("CHANGE_FEED", "this is no change feed")),
+        };
+        let newest = table.as_ref().map_or(-1, TableHandle::version);
+        Ok(Self { from, last: to.unwrap_or(newest).min(newest), table })
+    }
+
+    /// Its rows from a version on.
+    pub(crate) fn rows(&self, first: i64, schema: &SchemaRef) -> Result<Vec<RecordBatch>> {
+        match &self.table {
+            Some(table) => change_rows(table.table()?, first, self.last, schema),
+            None => Ok(Vec::new()),
         }
     }
 }

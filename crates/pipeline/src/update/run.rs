@@ -99,7 +99,9 @@ fn sources(graph: &Graph, dataset: usize) -> Vec<usize> {
         .flat_map(|f| &f.inputs)
         .filter_map(|i| match &i.source {
             InputSource::Dataset(d) | InputSource::Changes { dataset: d, .. } => Some(*d),
-            InputSource::Files(_) | InputSource::External(_) => None,
+            InputSource::Files(_)
+            | InputSource::External(_)
+            | InputSource::ExternalChanges { .. } => None,
         })
         .chain(graph.datasets[dataset].quarantine_of)
         .collect()

@@ -10,7 +10,7 @@ use deltaic_batch::{Error, Result};
 
 use super::append::{count, query_text};
 use super::context::Context;
-use super::inputs::{all_files, input_keys, read_all, read_files};
+use super::inputs::{Feed, all_files, input_keys, read_all, read_files};
 use crate::catalog::ResolvedFiles;
 use crate::conform::conform;
 use crate::files::FileEntry;
@@ -145,6 +145,9 @@ fn position(cx: &Context<'_>, input: &FlowInput) -> Result<InputProgress> {
     match &input.source {
         InputSource::Dataset(dataset) | InputSource::Changes { dataset, .. } => {
             of_dataset(*dataset)
+        }
+        InputSource::ExternalChanges { .. } => {
+            Ok(InputProgress::Table(Feed::of(cx, &input.source)?.last))
         }
         InputSource::Files(call) => Ok(all_files(&*cx.files.resolve(call)?)),
         InputSource::External(path) => match cx.files.external_table(path)? {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use deltaic_batch::{Result, ZBatch};
 
 use super::context::Context;
-use super::inputs::{InputRows, read_all, read_files, table_deltas};
+use super::inputs::{Feed, InputRows, read_all, read_files, table_deltas};
 use crate::catalog::{ResolvedFiles, external_call};
 use crate::files::FileEntry;
 use crate::progress::InputProgress;
@@ -79,17 +79,14 @@ fn change(cx: &Context<'_>, input: &FlowInput, since: Option<&InputProgress>) ->
                 file_change(cx, &*cx.files.resolve(&external_call(path, "parquet"))?, input, since)
             }
         },
-        InputSource::Changes { dataset, from, to } => {
-            let version = cx.stored(*dataset)?.handle.as_ref().map_or(-1, |h| h.version());
-            let last = to.unwrap_or(version).min(version);
+        InputSource::Changes { .. } | InputSource::ExternalChanges { .. } => {
+            let feed = Feed::of(cx, &input.source)?;
             match since {
-                Some(InputProgress::Table(before)) if *before == last => Ok(Pending::Unchanged),
+                Some(InputProgress::Table(before)) if *before == feed.last => {
+                    Ok(Pending::Unchanged)
+                }
                 Some(InputProgress::Table(before)) => {
-                    let first = (before + 1).max(*from);
-                    let handle = cx.stored(*dataset)?.handle.clone();
-                    let Some(handle) = handle else { return Ok(Pending::Unchanged) };
-                    let rows =
-                        super::inputs::change_rows(handle.table()?, first, last, &input.schema)?;
+                    let rows = feed.rows((before + 1).max(feed.from), &input.schema)?;
                     Ok(Pending::Deltas(rows.into_iter().map(ZBatch::inserts).collect()))
                 }
                 _ => Ok(Pending::Unknown("it was not read before".to_string())),
@@ -158,9 +155,8 @@ pub(crate) fn now(cx: &Context<'_>, input: &FlowInput) -> Result<InputProgress> 
         InputSource::Dataset(d) => {
             InputProgress::Table(cx.stored(*d)?.handle.as_ref().map_or(-1, |h| h.version()))
         }
-        InputSource::Changes { dataset, to, .. } => {
-            let version = cx.stored(*dataset)?.handle.as_ref().map_or(-1, |h| h.version());
-            InputProgress::Table(to.unwrap_or(version).min(version))
+        InputSource::Changes { .. } | InputSource::ExternalChanges { .. } => {
+            InputProgress::Table(Feed::of(cx, &input.source)?.last)
         }
         InputSource::Files(call) => of_files(&*cx.files.resolve(call)?),
         InputSource::External(path) => match cx.files.external_table(path)? {
@@ -177,7 +173,10 @@ pub(crate) fn full_rows(cx: &Context<'_>, input: &FlowInput) -> Result<u64> {
             Some(handle) => handle.table()?.num_rows(),
             None => Ok(0),
         },
-        InputSource::Files(_) | InputSource::External(_) | InputSource::Changes { .. } => Ok(0),
+        InputSource::Files(_)
+        | InputSource::External(_)
+        | InputSource::ExternalChanges { .. }
+        | InputSource::Changes { .. } => Ok(0),
     }
 }
 

@@ -19,6 +19,18 @@ CREATE FLOW into_history AS AUTO CDC INTO history FROM STREAM table_changes('dim
   STORED AS SCD TYPE 2;
 ";
 
+/// Another project, which knows the tables by their paths.
+const ELSEWHERE: &str = "
+CREATE STREAMING TABLE copy;
+CREATE FLOW into_copy AS AUTO CDC INTO copy FROM STREAM table_changes_by_path('TABLES/dim', 0) KEYS (id);
+CREATE STREAMING TABLE history;
+CREATE FLOW into_history AS AUTO CDC INTO history FROM STREAM table_changes('delta.`TABLES/dim`', 0)
+  KEYS (id) STORED AS SCD TYPE 2;
+CREATE STREAMING TABLE raw AS SELECT id, seq FROM STREAM delta.`TABLES/raw`;
+CREATE MATERIALIZED VIEW changed AS
+  SELECT _change_type AS kind, count(*) AS n FROM table_changes_by_path('TABLES/dim', 0) GROUP BY 1;
+";
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 32))]
 
@@ -31,6 +43,8 @@ proptest! {
     ) {
         let project = TestProject::new(SQL);
         std::fs::create_dir(project.root().join("landing")).unwrap();
+        let tables = project.storage().join("tables");
+        let other = TestProject::new(&ELSEWHERE.replace("TABLES", tables.to_str().unwrap()));
         let mut now: BTreeMap<i32, i32> = BTreeMap::new();
         let mut seq = 0;
         // Versions of each key: value, and whether it ended.
@@ -66,6 +80,14 @@ proptest! {
             let rows = "SELECT id, a, __END_AT IS NOT NULL FROM history";
             prop_assert_eq!(&project.rows(rows), &history);
             prop_assert!(no_op(&project.run()));
+            other.run();
+            prop_assert_eq!(&other.rows("SELECT * FROM copy"), &expected);
+            prop_assert_eq!(&other.rows(rows), &history);
+            let raw = "SELECT id, seq FROM raw";
+            prop_assert_eq!(&other.rows(raw), &project.rows(raw));
+            let changed = "SELECT _change_type, count(*) FROM table_changes('dim', 0) GROUP BY 1";
+            prop_assert_eq!(&other.rows("SELECT * FROM changed"), &project.rows(changed));
+            prop_assert!(no_op(&other.run()));
         }
     }
 }

@@ -128,6 +128,12 @@ fn changes_and_external_tables() {
     assert_eq!((table.parts.join("."), *from, *to), ("s.t".to_owned(), 3, Some(5)));
     let TableRef::External { format, path, .. } = &q.sources[1].table else { panic!() };
     assert_eq!((&**format, &**path), ("parquet", "/data/x"));
+    for call in ["table_changes_by_path('/a.b/c', 3)", "table_changes('delta.`/a.b/c`', 3)"] {
+        let q = query(&format!("SELECT * FROM STREAM {call}"));
+        let TableRef::ExternalChanges { path, from, to } = &q.sources[0].table else { panic!() };
+        assert_eq!((&**path, *from, *to), ("/a.b/c", 3, None));
+        assert!(q.sources[0].streaming);
+    }
     let q = query("SELECT * FROM STREAM delta.`/data/x`");
     assert_eq!(q.text, "SELECT * FROM __source_7_0");
     assert!(matches!(&q.sources[0].table, TableRef::External { format, .. } if format == "delta"));

@@ -33,6 +33,10 @@ impl FileSchemas for Fake<'_> {
     fn external(&self, _path: &str) -> Result<SchemaRef> {
         self.0.parse_schema("id BIGINT, w DOUBLE")
     }
+
+    fn external_delta(&self, path: &str) -> Result<SchemaRef> {
+        self.external(path)
+    }
 }
 
 fn project(files: &[(&str, &str)]) -> Project {

@@ -5,7 +5,7 @@ use arrow::array::{ArrayRef, new_empty_array};
 use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
-use deltaic_batch::Result;
+use deltaic_batch::{Result, canonicalize};
 
 use crate::arrangement::ArrangementSpec;
 use crate::frame::corrupt;
@@ -68,9 +68,9 @@ impl RowCodec {
         for &column in self.columns.iter().rev() {
             let array = columns.pop().ok_or_else(|| corrupt("a column is missing"))?;
             let data_type = self.schema.field(column).data_type();
-            // Values of dictionaries come back plain.
+            // Values of dictionaries come back plain, and floats that are NULL with any bits.
             let same = array.data_type() == data_type;
-            out[column] = if same { array } else { cast(&array, data_type)? };
+            out[column] = canonicalize(&if same { array } else { cast(&array, data_type)? });
         }
         Ok(out)
     }
@@ -184,5 +184,20 @@ mod tests {
         );
         let decoded = codec.decode((0..2).map(|row| rows.row(row).data())).unwrap();
         assert_eq!(decoded, columns);
+    }
+
+    #[test]
+    fn what_comes_back_is_canonical() {
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![None, Some(-1.5), Some(f64::NAN)]));
+        let schema = Arc::new(Schema::new(vec![Field::new("f", DataType::Float64, true)]));
+        for descending in [false, true] {
+            let order = vec![SortKey { column: 0, descending, nulls_first: descending }];
+            let spec = ArrangementSpec { schema: schema.clone(), key: vec![], order };
+            let codec = RowCodec::try_new(&spec).unwrap();
+            let rows = codec.encode(std::slice::from_ref(&floats)).unwrap().unwrap();
+            let decoded = codec.decode(rows.iter().map(|row| row.data())).unwrap();
+            assert_eq!(decoded, [floats.clone()]);
+            assert!(Arc::ptr_eq(&decoded[0], &canonicalize(&decoded[0])));
+        }
     }
 }
