@@ -196,7 +196,7 @@ mod tests {
             let codec = RowCodec::try_new(&spec).unwrap();
             let rows = codec.encode(std::slice::from_ref(&floats)).unwrap().unwrap();
             let decoded = codec.decode(rows.iter().map(|row| row.data())).unwrap();
-            assert_eq!(decoded, [floats.clone()]);
+            assert_eq!(decoded, std::slice::from_ref(&floats));
             assert!(Arc::ptr_eq(&decoded[0], &canonicalize(&decoded[0])));
         }
     }
