@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod change_feeds;
 mod clock;
+#[cfg(test)]
 mod crashes;
 mod flows;
 #[cfg(test)]
