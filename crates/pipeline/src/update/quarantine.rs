@@ -11,6 +11,7 @@ use arrow::array::{
 use arrow_json::writer::{LineDelimited, WriterBuilder};
 use bytes::Bytes;
 use deltaic_batch::{Error, Result, ZBatch};
+use deltaic_sql::DatasetKind;
 use deltaic_table::{Prepared, Table};
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +107,9 @@ fn as_json(rows: &RecordBatch) -> Result<StringArray> {
 struct Waiting {
     /// Epoch of that commit.
     epoch: i64,
-    /// Version of the quarantine.
+    /// Path of the quarantine, which the table may have no more when the entry is published.
+    table: String,
+    /// Its version.
     version: i64,
     entry: String,
 }
@@ -122,13 +125,13 @@ pub(crate) fn prepare(
     quarantine: &Quarantine,
     epoch: i64,
 ) -> Result<Option<Prepared>> {
-    let Some(index) = node.quarantine else { return Ok(None) };
-    let target = &cx.graph.datasets[index];
-    let stored = cx.find(index)?;
+    let stored = node.quarantine.map(|index| cx.find(index)).transpose()?;
+    let Some((target, stored)) = node.quarantine.map(|index| &cx.graph.datasets[index]).zip(stored)
+    else {
+        return forget(cx, node);
+    };
     if quarantine.batches.is_empty() && !(quarantine.reset && stored.handle.is_some()) {
-        // An entry of an update that did not commit must not be taken for one of this epoch.
-        cx.storage.delete(&path(node))?;
-        return Ok(None);
+        return forget(cx, node);
     }
     cx.steps.pass("quarantine")?;
     let mut builder = open_or_create(cx, target, &stored, &target.schema)?.begin();
@@ -142,6 +145,7 @@ pub(crate) fn prepare(
     let prepared = builder.prepare()?;
     let waiting = Waiting {
         epoch,
+        table: paths::table(&target.key),
         version: prepared.version(),
         entry: String::from_utf8_lossy(prepared.log_entry()).into_owned(),
     };
@@ -151,10 +155,18 @@ pub(crate) fn prepare(
     Ok(Some(prepared))
 }
 
+/// An entry of an update that did not commit must not be taken for one of this epoch.
+fn forget(cx: &Context<'_>, node: &DatasetNode) -> Result<Option<Prepared>> {
+    if node.kind == DatasetKind::StreamingTable {
+        cx.storage.delete(&path(node))?;
+    }
+    Ok(None)
+}
+
 /// Publishes what an update that was cut off after a table's commit had diverted.
 pub(crate) fn recover(cx: &Context<'_>) -> Result<()> {
-    for (dataset, node) in cx.graph.datasets.iter().enumerate() {
-        let Some(quarantine) = node.quarantine else { continue };
+    let nodes = cx.graph.datasets.iter().enumerate();
+    for (dataset, node) in nodes.filter(|(_, node)| node.kind == DatasetKind::StreamingTable) {
         let Some(bytes) = cx.storage.get(&path(node))? else { continue };
         let waiting: Waiting = serde_json::from_slice(&bytes).map_err(|e| {
             Error::storage("PROGRESS_DAMAGED", format!("cannot be read: {e}"))
@@ -162,12 +174,11 @@ pub(crate) fn recover(cx: &Context<'_>) -> Result<()> {
                 .hint("delete this file; rows that the last update diverted may be missing then")
         })?;
         let is_committed = cx.find(dataset)?.next_epoch() > waiting.epoch;
-        let table = paths::table(&cx.graph.datasets[quarantine].key);
-        let version = Table::open(cx.storage, &table)?.map(|table| table.version());
+        let version = Table::open(cx.storage, &waiting.table)?.map(|table| table.version());
         if is_committed && version.is_some_and(|version| version < waiting.version) {
             cx.steps.pass("publish of the quarantine")?;
             let entry = Bytes::from(waiting.entry);
-            Table::roll_forward(cx.storage, &table, waiting.version, entry)?;
+            Table::roll_forward(cx.storage, &waiting.table, waiting.version, entry)?;
         }
     }
     Ok(())

@@ -113,6 +113,34 @@ fn a_stop_at_any_write_diverts_once() {
     assert!(steps > 15, "{steps} steps");
 }
 
+/// The rule goes after a stop, and comes back later: each row is in one place, once.
+#[test]
+fn a_rule_that_comes_and_goes_doubles_and_loses_nothing() {
+    let with =
+        "CREATE STREAMING TABLE t (CONSTRAINT odd EXPECT (x % 2 = 1) ON VIOLATION QUARANTINE)
+        AS SELECT x FROM STREAM read_files('landing', format => 'csv', schema => 'x INT');";
+    let without = with.replace(" (CONSTRAINT odd EXPECT (x % 2 = 1) ON VIOLATION QUARANTINE)", "");
+    for steps in 0..12 {
+        let project = TestProject::new(with);
+        project.write("landing/1.csv", "1\n2\n");
+        project.run();
+        project.write("landing/2.csv", "3\n4\n");
+        let pipeline = project.open();
+        pipeline.fail_after(steps);
+        drop(pipeline.run(&RunOptions::default(), &()));
+        for (file, sql) in [("3", without.as_str()), ("4", with)] {
+            project.sql(sql);
+            project.write(&format!("landing/{file}.csv"), &format!("1{file}\n2{file}\n"));
+            project.run();
+        }
+        let mut rows = project.rows("SELECT x FROM t");
+        let diverted = project.rows("SELECT row FROM t__quarantine");
+        rows.extend(diverted.iter().map(|row| row.replace("{\"x\":", "").replace('}', "")));
+        rows.sort();
+        assert_eq!(rows, ["1", "13", "14", "2", "23", "24", "3", "4"], "step {steps}");
+    }
+}
+
 #[test]
 fn names_and_kinds_that_do_not_fit_are_refused() {
     let code = |sql: &str| {
